@@ -1,0 +1,1 @@
+"""Logs: the contract (`contract`, `errors`) and its implementations (`embedded`, `kafka`)."""
