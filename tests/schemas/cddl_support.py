@@ -1,0 +1,96 @@
+"""Checks bytes against the grammar in `schemas/cddl`, for any test that writes some.
+
+Not here: what no grammar says (signatures, hashes, sums): `schemas.chain` and `schemas.heads`.
+
+1. A receipt or a statement must be deterministically encoded: the envelope, the protected header
+   and the payload, each judged by a codec that is not ours.
+2. Then its structure must be what the grammar has, in closed maps.
+3. An event need not be deterministic: producers are not asked for it (profile §6.6).
+
+Invariant: each `validate_*` returns None or raises `AssertionError` that says what is wrong.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+from cddl_verifier import Validator
+from cddl_verifier.cbor import decode, encode
+
+CDDL = Path(__file__).resolve().parents[2] / "schemas" / "cddl"
+# Its findings are returned; logged as well, they would bury a failing test's own report.
+logging.getLogger("cddl_verifier").setLevel(logging.CRITICAL)
+PARTS = ("common", "events", "receipts", "statements")
+
+
+@functools.cache
+def grammar(part: str = "statements") -> Validator:
+    """The grammar up to a part; every import must be found beside it."""
+    return Validator(CDDL / f"{part}.cddl", strict_modules=True, bundled_modules=False)
+
+
+def encoded(value: Any) -> bytes:
+    """Deterministic CBOR (RFC 8949 §4.2.1) of a hand-made value, by the grammar tool's codec."""
+    data: bytes = encode(value, canonical=True)
+    return data
+
+
+def findings(
+    rule: str, data: bytes, *, part: str = "statements", deterministic: bool = True
+) -> list[str]:
+    """What is wrong with these bytes under a rule of the grammar; nothing where they are right."""
+    result = grammar(part).validate(data, rule, require_deterministic=deterministic)
+    if result.valid:
+        return []
+    return [_shortened(str(message)) for message in result.errors] or ["refused"]
+
+
+def _shortened(message: str) -> str:
+    """Of a choice's alternatives, those that failed for another reason than their name."""
+    alternatives = message.split("; ")
+    told = [one for one in alternatives if "'kind'" not in one and "'type'" not in one]
+    return "; ".join(told or alternatives)[:2000]
+
+
+def validate_event(data: bytes, content_type: str = "application/cbor") -> None:
+    """One event as a producer may send it, in CBOR or, with `application/json`, in JSON."""
+    if content_type == "application/json":
+        result = grammar("json").validate(json.loads(data), "event")
+        found = [] if result.valid else [_shortened(str(error)) for error in result.errors]
+    else:
+        found = findings("event", data, deterministic=False)
+    assert not found, f"not an event: {found}"
+
+
+def validate_receipt(data: bytes) -> None:
+    """One receipt's whole COSE_Sign1 bytes."""
+    _validate_sealed("receipt", "receipt-core", data)
+
+
+def validate_statement(data: bytes) -> None:
+    """One head, countersignature or fork statement's whole COSE_Sign1 bytes."""
+    _validate_sealed("statement", None, data)
+
+
+def _validate_sealed(rule: str, core_rule: str | None, data: bytes) -> None:
+    found = findings(rule, data)
+    assert not found, f"not a {rule}: {found}"
+    protected, _, payload, _ = decode(data).value
+    found = findings("sealed-header", protected)
+    assert not found, f"not a protected header: {found}"
+    core = core_rule or _core_rule(payload)
+    found = findings(core, payload)
+    assert not found, f"not a {core}: {found}"
+
+
+def _core_rule(payload: bytes) -> str:
+    name = decode(payload)["jc_receipt"]
+    return {
+        "pool-head/1": "head-core",
+        "pool-witness/1": "witness-core",
+        "pool-fork/1": "fork-core",
+    }[name]

@@ -1,0 +1,170 @@
+"""The grammar as a whole: that it is one, that nothing in it is idle, the envelope, the statements.
+
+Not here: what events and receipts may say (`test_cddl_events`, `test_cddl_receipts`); whether
+signatures and hashes are right (`schemas.cose`, `schemas.chain`, `schemas.heads`).
+
+Profile: §6.5, §6.6, §6.7.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from cddl_verifier import Validator
+from cddl_verifier.cbor import CBORTag
+
+from tests.schemas.cddl_support import (
+    CDDL,
+    PARTS,
+    encoded,
+    findings,
+    validate_receipt,
+    validate_statement,
+)
+from tests.schemas.test_cddl_events import DID
+from tests.schemas.test_cddl_receipts import CLAIM, HASH, core
+
+HEADER = encoded({1: -8, 4: HASH})
+PAYLOAD = encoded(core("claim.committed", CLAIM))
+SIGNATURE = bytes(64)
+END = {
+    "pool": "p",
+    "length": 5,
+    "head": HASH,
+    "root": HASH,
+    "closed_at": "2026-11-29T18:44:00.120Z",
+}
+HEAD = END | {"jc_receipt": "pool-head/1", "steward": DID}
+WITNESS = END | {"jc_receipt": "pool-witness/1", "head_digest": HASH, "witness": DID}
+
+
+def sealed(**changes: Any) -> bytes:
+    """A receipt's bytes by hand, the four elements replaced by name."""
+    parts = {"protected": HEADER, "unprotected": {}, "payload": PAYLOAD, "signature": SIGNATURE}
+    return encoded(CBORTag(18, list((parts | changes).values())))
+
+
+def test_the_parts_are_one_grammar_without_imports() -> None:
+    """A tool that reads no import comment is given the four, concatenated in order."""
+    text = "".join((CDDL / f"{part}.cddl").read_text() for part in PARTS)
+    whole = Validator(re.sub(r";#.*", "", text))
+    assert whole.validate(sealed(), "receipt").valid
+
+
+def test_no_rule_is_idle_and_none_is_too_wide() -> None:
+    """Every rule is used by another or is one that a reader starts at; no `any` in the grammar."""
+    text = "".join(re.sub(r";.*", "", (CDDL / f"{part}.cddl").read_text()) for part in PARTS)
+    rules = re.findall(r"^([a-z][\w-]*)(?:<.*?>)? = ", text, re.M)
+    words = re.findall(r"[a-z$][\w-]*", text)
+    idle = {rule for rule in rules if words.count(rule) < 2}
+    assert idle == {"receipt", "statement"}
+    assert "any" not in words
+
+
+def test_a_receipt_is_a_tagged_sign1_with_these_headers() -> None:
+    """§6.5: the envelope of a good core is in the grammar."""
+    validate_receipt(sealed())
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        sealed(protected=b""),
+        sealed(protected=HEADER + b"\x00"),
+        sealed(protected=encoded({1: -7, 4: HASH})),
+        sealed(protected=encoded({1: -8})),
+        sealed(protected=encoded({1: -8, 4: HASH[1:]})),
+        sealed(protected=encoded({1: -8, 4: HASH, 3: "application/cbor"})),
+        sealed(protected=bytes.fromhex("a20458201127") + HASH),
+        sealed(protected=bytes.fromhex("a2045820") + HASH + bytes.fromhex("0127")),
+        sealed(protected={1: -8, 4: HASH}),
+        sealed(unprotected={4: HASH}),
+        sealed(unprotected=None),
+        sealed(payload=None),
+        sealed(payload=PAYLOAD + b"\x00"),
+        sealed(payload=core("claim.committed", CLAIM)),
+        sealed(signature=bytes(63)),
+        sealed(signature=None),
+        encoded(CBORTag(18, [HEADER, {}, PAYLOAD, SIGNATURE, b""])),
+        encoded(CBORTag(18, [HEADER, {}, PAYLOAD])),
+        encoded(CBORTag(98, [HEADER, {}, PAYLOAD, SIGNATURE])),
+        encoded([HEADER, {}, PAYLOAD, SIGNATURE]),
+        sealed() + b"\x00",
+        sealed()[:-1],
+        b"",
+    ],
+    ids=str,
+)
+def test_no_other_envelope_is_a_receipt(data: bytes) -> None:
+    """§6.6: other headers, another form, a fifth element, no tag, trailing bytes: refused."""
+    with pytest.raises(AssertionError):
+        validate_receipt(data)
+
+
+def test_what_decodes_but_is_not_deterministic_is_no_receipt() -> None:
+    """§6.6: a longer form, keys out of order, a key twice, in the payload as outside."""
+    longer = b"\xd8\x12" + sealed()[1:]
+    shuffled = dict(reversed(core("claim.committed", CLAIM).items()))
+    unsorted = encoded_as_given(shuffled)
+    assert unsorted != PAYLOAD
+    for data in (longer, sealed(payload=unsorted), sealed(payload=PAYLOAD[:1] + b"\x00")):
+        with pytest.raises(AssertionError):
+            validate_receipt(data)
+
+
+def encoded_as_given(value: dict[str, Any]) -> bytes:
+    """A map of at most 23 text keys, in the order it has."""
+    members = b"".join(encoded(key) + encoded(it) for key, it in value.items())
+    return bytes([0xA0 + len(value)]) + members
+
+
+@pytest.mark.parametrize("value", [HEAD, WITNESS], ids=lambda value: str(value["jc_receipt"]))
+def test_statements_are_in_the_grammar(value: dict[str, Any]) -> None:
+    """§6.7: heads and countersignatures, in the receipts' own envelope."""
+    validate_statement(sealed(payload=encoded(value)))
+
+
+def test_a_fork_statement_holds_two_signed_heads() -> None:
+    """§6.7: the evidence is the two heads' own bytes, whole."""
+    heads = [sealed(payload=encoded(HEAD)), sealed(payload=encoded(HEAD | {"root": bytes(32)}))]
+    fork = {
+        "jc_receipt": "pool-fork/1",
+        "pool": "p",
+        "heads": heads,
+        "witness": DID,
+        "closed_at": END["closed_at"],
+    }
+    validate_statement(sealed(payload=encoded(fork)))
+    for bad in (heads[:1], [*heads, heads[0]], [heads[0], sealed()], [heads[0], b""]):
+        assert findings("fork-core", encoded(fork | {"heads": bad}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"jc_receipt": "pool-head/2"},
+        {"length": 0},
+        {"length": 2**63},
+        {"head": HASH[1:]},
+        {"root": None},
+        {"closed_at": "2026-11-29T18:44:00Z"},
+        {"steward": HASH},
+        {"witness": DID},
+        {"pool": ""},
+    ],
+    ids=str,
+)
+def test_a_head_is_closed_and_typed(change: dict[str, Any]) -> None:
+    """A head of nothing, another type, a field of another statement: none of them is a head."""
+    assert not findings("head-core", encoded(HEAD))
+    assert findings("head-core", encoded(HEAD | change))
+
+
+def test_a_receipt_is_no_statement_and_a_statement_no_receipt() -> None:
+    """Readers of the family dispatch on `jc_receipt`; no core passes for another."""
+    with pytest.raises(AssertionError):
+        validate_statement(sealed())
+    with pytest.raises(AssertionError):
+        validate_receipt(sealed(payload=encoded(HEAD)))
