@@ -58,14 +58,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-MAX_EVENT_BYTES: Final = 512 * 1024
-"""An input's value: `max.message.bytes` of input topics, less `RECORD_OVERHEAD_BYTES`. An event
-is part of its receipt's core, which is at most 1 MiB, so an input must be well below that."""
+from schemas.records import EVENT_BYTES_MAX
+
+MAX_EVENT_BYTES: Final = EVENT_BYTES_MAX
+"""An input's value: `max.message.bytes` of input topics, less `RECORD_OVERHEAD_BYTES`."""
 MAX_RECORD_BYTES: Final = 1024 * 1024 + 4096
 """The value of a record that a steward writes: a core of 1 MiB with its envelope."""
 RECORD_OVERHEAD_BYTES: Final = 16 * 1024
 """Key, headers and framing of one record."""
 MAX_KEY_BYTES: Final = 1024
+MAX_CONTENT_TYPE_BYTES: Final = 255
 MAX_HEADERS: Final = 16
 MAX_HEADERS_BYTES: Final = 8 * 1024
 """Names and values of a record's headers, summed."""
@@ -99,7 +101,11 @@ Headers = tuple[tuple[str, bytes], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One committed record. `headers` are all but the content type. Times in ms since the epoch."""
+    """One committed record. Times are in ms since the epoch.
+
+    `headers` are all but the content type. A content-type header that is not UTF-8, or longer than
+    `MAX_CONTENT_TYPE_BYTES`, is given as the empty text: no event has that.
+    """
 
     topic: str
     partition: int
@@ -122,7 +128,8 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outgoing:
-    """A record to publish. `timestamp_ms` only where time is given: traces, case files.
+    """A record to publish. `timestamp_ms` (0 to the year 9999) only where time is given: traces,
+    case files.
 
     A topic whose broker stamps records itself (LogAppendTime) would not keep a given time:
     `publish` on Kafka then raises `Misconfigured` and names the topic's setting.
