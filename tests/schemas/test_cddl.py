@@ -9,12 +9,17 @@ Profile: §6.5, §6.6, §6.7.
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 from typing import Any
 
 import pytest
 from cddl_verifier import Validator
 from cddl_verifier.cbor import CBORTag
 
+from schemas.forks import seal_fork
+from schemas.heads import Head, Signed, open_head, seal_countersignature, seal_head
+from schemas.keys import SeedSigner
+from schemas.merkle import leaf_hash, root_of
 from tests.schemas.cddl_support import (
     CDDL,
     PARTS,
@@ -126,19 +131,42 @@ def test_statements_are_in_the_grammar(value: dict[str, Any]) -> None:
     validate_statement(sealed(payload=encoded(value)))
 
 
-def test_a_fork_statement_holds_two_signed_heads() -> None:
-    """§6.7: the evidence is the two heads' own bytes, whole."""
+def test_a_fork_statement_holds_two_signed_heads_and_a_path() -> None:
+    """§6.7: the evidence is the two heads' own bytes, whole, and hashes that tie them together."""
     heads = [sealed(payload=encoded(HEAD)), sealed(payload=encoded(HEAD | {"root": bytes(32)}))]
     fork = {
         "jc_receipt": "pool-fork/1",
         "pool": "p",
         "heads": heads,
+        "path": [HASH] * 64,
         "witness": DID,
         "closed_at": END["closed_at"],
     }
     validate_statement(sealed(payload=encoded(fork)))
     for bad in (heads[:1], [*heads, heads[0]], [heads[0], sealed()], [heads[0], b""]):
         assert findings("fork-core", encoded(fork | {"heads": bad}))
+    for bad in ([HASH] * 65, [HASH[1:]], None):
+        assert findings("fork-core", encoded(fork | {"path": bad}))
+
+
+def test_the_statements_that_the_code_seals_are_in_the_grammar() -> None:
+    """A head, its countersignature, and both kinds of fork evidence, as sealed."""
+    steward, witness = SeedSigner(bytes([1]) * 32), SeedSigner(bytes([2]) * 32)
+
+    def head(receipts: list[bytes]) -> Signed[Head]:
+        root = root_of(leaf_hash(it) for it in receipts)
+        last = sha256(receipts[-1]).digest()
+        return open_head(seal_head(steward, "p", len(receipts), last, root, 1_764_441_840_120))
+
+    true, false, later = head([b"a", b"b"]), head([b"a", b"c"]), head([b"a", b"c", b"d"])
+    path = [root_of([leaf_hash(b"a"), leaf_hash(b"c")]), leaf_hash(b"d")]
+    for data in (
+        true.data,
+        seal_countersignature(witness, true, 1_764_441_841_000),
+        seal_fork(witness, true, false, [], 1_764_441_841_000),
+        seal_fork(witness, true, later, path, 1_764_441_841_000),
+    ):
+        validate_statement(data)
 
 
 @pytest.mark.parametrize(
