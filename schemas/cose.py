@@ -1,7 +1,7 @@
 """Sealing and opening: COSE_Sign1 with Ed25519, in the one form that §6.5 allows.
 
 What the payload says is not looked at (`schemas.receipts`, `schemas.heads`), nor whose key it
-should be (`schemas.chain`, `schemas.trust`).
+should be (`schemas.chain`, `schemas.trust`); many signatures at once are `schemas.batch`'s.
 
 `split` takes the bytes apart and checks, in this order; `verify_signature` does the last:
 1. `decode`: one well-formed item with nothing after it: tag 18 on an array of four, a byte string
@@ -17,8 +17,7 @@ Invariant: `split(seal_payload(signer, payload)).payload == payload`.
 Profile: §6.5, §6.6. RFC 9052 §4.2, §4.4; RFC 9053 §2.2.
 """
 
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Literal, NamedTuple, NoReturn
 
@@ -41,6 +40,8 @@ Check = Literal["decode", "canonical", "headers", "signature"]
 
 SEALED_BYTES_MAX = cbor.BYTES_MAX
 """A sealed statement has at most this many bytes, envelope included."""
+
+NOT_SIGNED = "the signature is not the key's over these bytes"
 
 _TAG_SIGN1 = 18
 _HEADERS = bytes.fromhex("a20127045820")
@@ -133,8 +134,19 @@ def split(data: bytes) -> Sealed:
     )
 
 
+def payload_of(data: bytes) -> bytes:
+    """The payload of a COSE_Sign1 in whatever encoding, under whatever headers.
+
+    For telling what is wrong with it. Raises `CoseError("decode")` if it is no COSE_Sign1.
+    """
+    try:
+        return _parts(data)[2][1]
+    except CborError as error:
+        raise CoseError("decode", f"{error.detail} (byte {error.position})") from error
+
+
 def signature_task(sealed: Sealed, public_key: bytes) -> SignatureTask:
-    """What `verify_signatures` checks for this statement and this key.
+    """What `is_signed` checks for this statement and this key.
 
     Raises `CoseError("signature")` if the kid names another key.
     """
@@ -150,7 +162,7 @@ def verify_signature(sealed: Sealed, public_key: bytes) -> None:
     The key itself is not judged: whoever trusts it has (`schemas.keys.check_public_key`).
     """
     if not is_signed(signature_task(sealed, public_key)):
-        raise CoseError("signature", "the signature is not the key's over these bytes")
+        raise CoseError("signature", NOT_SIGNED)
 
 
 def is_signed(task: SignatureTask) -> bool:
@@ -160,21 +172,6 @@ def is_signed(task: SignatureTask) -> bool:
     except CryptoError:
         return False
     return True
-
-
-def verify_signatures(tasks: Sequence[SignatureTask], *, threads: int = 1) -> int | None:
-    """The index of the first signature that is not right, or None; libsodium releases the GIL."""
-    if threads <= 1 or len(tasks) < 2:
-        return _first_bad(tasks, 0)
-    share = -(-len(tasks) // threads)
-    starts = range(0, len(tasks), share)
-    with ThreadPoolExecutor(max_workers=threads) as pool:
-        found = pool.map(lambda start: _first_bad(tasks[start : start + share], start), starts)
-        return next((index for index in found if index is not None), None)
-
-
-def _first_bad(tasks: Sequence[SignatureTask], start: int) -> int | None:
-    return next((start + at for at, task in enumerate(tasks) if not is_signed(task)), None)
 
 
 @lru_cache(maxsize=256)

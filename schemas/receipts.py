@@ -7,6 +7,7 @@ its decision is right is the audit's question.
 2. `id` is `<pool>:<seq>`, and `closed_at` is the one way to write that instant: both are
    derived when written and compared when read.
 3. The first receipt of an event (`index` 0), and no other, carries `event` in its body.
+4. `steward.rotated` names a key in its body; other bodies are described in `cddl/`.
 
 Invariant: `parse_core(cbor.encode(core_of(receipt))) == receipt`.
 Profile: §6.5, §6.6. RFC 3339.
@@ -17,10 +18,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
+from typing import Literal
 
-from schemas import PROFILE, cbor
+from schemas import PROFILE, cbor, cose
+from schemas.cose import CoseError, Sealed
 from schemas.keys import KeyRefused, from_did_key
 from schemas.records import INSTANT_LIMIT_MS, QUANTITY_LIMIT, Body, Kind, Value
+from schemas.wellformed import CborError
 
 HASH_BYTES = 32
 NO_RECEIPT = bytes(HASH_BYTES)
@@ -41,10 +45,12 @@ _KINDS = {kind.value: kind for kind in Kind}
 class ReceiptError(Exception):
     """A core that is deterministic CBOR but no receipt; `member` is the first at fault."""
 
+    check: Literal["decode"] = "decode"
+
     def __init__(self, member: str, detail: str) -> None:
         super().__init__(f"{member}: {detail}")
         self.member = member
-        self.detail = detail
+        self.detail = str(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +106,22 @@ def core_of(receipt: Receipt) -> dict[str, object]:
     }
 
 
+def open_receipt(data: bytes) -> tuple[Sealed, Receipt]:
+    """A receipt's seal and what is in it; the signature is still to be checked.
+
+    Raises `CoseError`, `CborError` or `ReceiptError`, whose `check` is `decode`, `canonical` or
+    `headers`: the first, in this order, that the envelope or the core fails. (A signature
+    that has not 64 bytes is the one fault of `signature` found here.)
+    """
+    try:
+        sealed = cose.split(data)
+    except CoseError as envelope:
+        if envelope.check != "decode":
+            _refuse_core(cose.payload_of(data), envelope.check)
+        raise
+    return sealed, parse_core(sealed.payload)
+
+
 def parse_core(payload: bytes) -> Receipt:
     """The receipt of a core's bytes.
 
@@ -125,13 +147,27 @@ def receipt_of(core: Value) -> Receipt:
         seq=seq,
         prev=_hash(core, "prev"),
         closed_at_ms=_instant(core),
-        steward=_steward(core),
+        steward=_key(core["steward"], "steward"),
         cause=_cause(core["cause"]),
         kind=_kind(core["kind"]),
         body=_body(core["body"]),
     )
     _check_event(receipt)
+    if receipt.kind is Kind.STEWARD_ROTATED:
+        _key(receipt.body.get("steward"), "body")
     return receipt
+
+
+def _refuse_core(payload: bytes, before: str) -> None:
+    """Raises what is wrong with a core, if that is an earlier check than the one named."""
+    try:
+        parse_core(payload)
+    except CborError as error:
+        if error.check == "decode" or before != "canonical":
+            raise
+    except ReceiptError:
+        if before != "canonical":
+            raise
 
 
 def _check_event(receipt: Receipt) -> None:
@@ -206,13 +242,15 @@ def _instant(core: Mapping[str, Value]) -> int:
     return parse_rfc3339_ms(_text(core, "closed_at"))
 
 
-def _steward(core: Mapping[str, Value]) -> str:
-    text = _text(core, "steward")
+def _key(value: Value, name: str) -> str:
+    """A `did:key` that is one; its bytes are remembered by `schemas.keys`."""
+    if not isinstance(value, str):
+        raise ReceiptError(name, "no did:key of a steward")
     try:
-        from_did_key(text)
+        from_did_key(value)
     except KeyRefused as error:
-        raise ReceiptError("steward", str(error)) from error
-    return text
+        raise ReceiptError(name, str(error)) from error
+    return value
 
 
 def _cause(value: Value) -> Cause:

@@ -76,11 +76,23 @@ def write_head(major: int, argument: int) -> bytes:
 
 
 def item_end(data: bytes, position: int) -> int:
-    """Where the item that begins at `position` ends.
+    """Where the item that begins at `position` ends, by its heads alone.
 
     Raises `CborError("decode")` if no well-formed item begins there.
     """
-    return _form(data, position, DEPTH_MAX)[1]
+    start, due = position, 1
+    while due:
+        major, info, argument, position = read_head(data, position)
+        if info == INDEFINITE:
+            return _form(data, start, DEPTH_MAX)[1]
+        due -= 1
+        if major in (2, 3):
+            position += argument
+        elif major > 3:
+            due += (0, 0, 0, 0, argument, 2 * argument, 1, 0)[major]
+    if position > len(data):
+        raise CborError("decode", "the bytes end inside a string", start)
+    return position
 
 
 def deterministic_form(data: bytes) -> bytes:
