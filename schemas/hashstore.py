@@ -100,6 +100,14 @@ class HashStore:
         path.reverse()
         return path
 
+    def path_back(self, *, old_size: int, new_size: int) -> list[bytes]:
+        """What `merkle.root_at` takes: a consistency path with its first node always there.
+
+        Raises ProofError(`size`) unless 1 <= old_size < new_size.
+        """
+        path = self.consistency_path(old_size=old_size, new_size=new_size)
+        return path if old_size & (old_size - 1) else [self._subtree(0, old_size), *path]
+
     def _check_size(self, size: int) -> None:
         if not 0 <= size <= self.size:
             raise ProofError(

@@ -44,6 +44,7 @@ __all__ = [
     "inclusion_proof",
     "leaf_hash",
     "node_hash",
+    "root_at",
     "root_from_inclusion",
     "root_of",
     "verify_consistency",
@@ -195,11 +196,30 @@ def verify_consistency(
         raise ProofError(ProofFault.ROOT, f"the proof does not lead to the root at {new_size}")
 
 
+def root_at(*, old_size: int, new_size: int, new_root: bytes, path: Sequence[bytes]) -> bytes:
+    """The root that the tree of `new_size` leaves with `new_root` had at `old_size`.
+
+    `path` is a consistency proof that always begins with a node of the old tree: RFC 9162 leaves it
+    out where the old root is that node. Raises ProofError (`size`, `hash`, `length`, `root`).
+    """
+    if not 1 <= old_size < new_size <= SIZE_MAX:
+        raise ProofError(ProofFault.SIZE, f"no path leads from {new_size} back to {old_size}")
+    old_found, new_found = _roots_from_nodes(old_size, new_size, _checked_path(path))
+    if new_found != checked_hash(new_root):
+        raise ProofError(ProofFault.ROOT, f"the path does not lead to the root at {new_size}")
+    return old_found
+
+
 def _roots_from_consistency(
     old_size: int, new_size: int, old_root: bytes, path: list[bytes]
 ) -> tuple[bytes, bytes]:
     """The old and the new root that the hashes of a consistency proof lead to."""
     hashes = path if old_size & (old_size - 1) else [old_root, *path]
+    return _roots_from_nodes(old_size, new_size, hashes)
+
+
+def _roots_from_nodes(old_size: int, new_size: int, hashes: list[bytes]) -> tuple[bytes, bytes]:
+    """The two roots that the nodes of a tree lead to, the first one being of the old tree."""
     if not hashes:
         raise ProofError(ProofFault.LENGTH, "an empty proof between two sizes")
     here, last = old_size - 1, new_size - 1
