@@ -71,10 +71,7 @@ def encode(value: object) -> bytes:
     Tuples count as arrays, enumerations as the text or integer they are. Raises
     `CborError("decode")` for anything outside the model or larger than `BYTES_MAX`.
     """
-    try:
-        data: bytes = cbor2.dumps(_ordered(value, DEPTH_MAX))
-    except UnicodeEncodeError as error:
-        raise CborError("decode", "a text with a lone surrogate") from error
+    data = _write(value, DEPTH_MAX)
     if len(data) > BYTES_MAX:
         raise CborError("decode", f"{len(data)} bytes are more than {BYTES_MAX}")
     return data
@@ -85,7 +82,7 @@ def check_value(value: object, *, depth_used: int = 0) -> None:
 
     The size of what it would be written as is not looked at.
     """
-    _ordered(value, DEPTH_MAX - depth_used)
+    _write(value, DEPTH_MAX - depth_used)
 
 
 def decode(data: bytes) -> Value:
@@ -98,7 +95,7 @@ def decode(data: bytes) -> Value:
         _load(form)
         raise CborError("canonical", error.detail, error.position) from error
     value = _load(data)
-    again = cbor2.dumps(_ordered(value, DEPTH_MAX))
+    again = _write(value, DEPTH_MAX)
     if again != data:
         at = first_difference(again, data)
         raise CborError("canonical", "not the deterministic encoding of what it says", at)
@@ -214,8 +211,17 @@ def _load(data: bytes, *, unique: bool = False) -> Value:
     return value
 
 
+def _write(value: object, depth_left: int) -> bytes:
+    """The value's encoding, of whatever length; raises what `encode` raises."""
+    try:
+        data: bytes = cbor2.dumps(_ordered(value, depth_left))
+    except UnicodeEncodeError as error:
+        raise CborError("decode", "a text with a lone surrogate") from error
+    return data
+
+
 def _ordered(value: object, depth_left: int) -> object:
-    """The value with its maps in encoding order; raises what `encode` raises but for size."""
+    """The value with its maps in encoding order; raises for what is outside the model."""
     if isinstance(value, dict):
         return _ordered_map(value, depth_left)
     if isinstance(value, int):
