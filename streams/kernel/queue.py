@@ -1,0 +1,139 @@
+"""Who waits, grouped so that a pass looks at each question once.
+
+Waiting claims of one leaf with the same demand, grade class, preemptibility, awaiting and starved
+marks form a *shape*: whether one of them fits is the same answer for all of them at any moment.
+
+Not here: the order in which shapes are tried (`passes`), and when a claim joins (`apply`).
+
+1. Inside a shape claims stand in the order of key 3 (profile §4.3), starved ones by arrival.
+2. `least` of a node is, per resource, the smallest demand that waits below it: what exceeds a
+   bound at the node with its least demand exceeds it with every demand.
+
+Invariant: `node.least is None` (to be computed) implies the same for every node above it.
+Profile: §4.3.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+
+from streams.kernel.claims import Claim, asked
+from streams.kernel.tree import Node
+
+ShapeKey = tuple[tuple[int, ...], bool, bool, bool, bool]
+"""(demand, is a guess, preemptible, awaits a reclaim, starved)."""
+Entry = tuple[int, int, Claim]
+"""(key 3, arrival, claim); arrivals differ, so two entries never compare their claims."""
+Place = tuple[int, int]
+"""(key 3, arrival): a place in the order inside a shape."""
+
+
+class Shape:
+    """Alike waiting claims of one leaf, in order.
+
+    `tried_round` and `tried_upto`: in that round every entry up to that place counts as tried.
+    """
+
+    __slots__ = ("asks", "demand", "entries", "guess", "key", "leaf", "tried_round", "tried_upto")
+
+    def __init__(self, leaf: Node, key: ShapeKey) -> None:
+        self.leaf = leaf
+        self.key = key
+        self.demand = key[0]
+        self.guess = key[1]
+        self.asks = asked(key[0])
+        self.entries: list[Entry] = []
+        self.tried_round = 0
+        self.tried_upto: Place = (0, 0)
+
+    @property
+    def starved(self) -> bool:
+        """Whether its claims have starved."""
+        return self.key[4]
+
+    def next_untried(self, round_number: int) -> Entry | None:
+        """The first entry not yet tried in this round."""
+        start = 0
+        if self.tried_round == round_number:
+            start = bisect_left(self.entries, (self.tried_upto[0], self.tried_upto[1] + 1))
+        for index in range(start, len(self.entries)):
+            if self.entries[index][2].tried != round_number:
+                return self.entries[index]
+        return None
+
+    def mark(self, round_number: int, place: Place) -> None:
+        """Count every entry up to `place` as tried in this round."""
+        if self.tried_round != round_number or place > self.tried_upto:
+            self.tried_upto = place
+        self.tried_round = round_number
+
+
+def shape_key(claim: Claim) -> ShapeKey:
+    """The key of the shape that a waiting claim belongs to."""
+    return (claim.demand, claim.guess, claim.preemptible, claim.awaiting, claim.starved)
+
+
+def place_of(claim: Claim, aging_ms: int) -> Place:
+    """Key 3 of the admission order, smallest first; for starved claims arrival alone."""
+    if claim.starved:
+        return 0, claim.arrival
+    if aging_ms > 0:
+        return claim.submitted_ms - claim.priority * aging_ms, claim.arrival
+    return -claim.priority, claim.arrival
+
+
+def join(claim: Claim, aging_ms: int) -> None:
+    """Put a waiting claim into its leaf's queue."""
+    leaf = claim.leaf
+    key = shape_key(claim)
+    shape = leaf.queue.get(key)
+    if shape is None:
+        shape = leaf.queue[key] = Shape(leaf, key)
+        _forget_least(leaf)
+    insort(shape.entries, (*place_of(claim, aging_ms), claim))
+
+
+def leave(claim: Claim, aging_ms: int) -> None:
+    """Take a waiting claim out of its leaf's queue."""
+    leaf = claim.leaf
+    key = shape_key(claim)
+    shape = leaf.queue[key]
+    index = bisect_left(shape.entries, place_of(claim, aging_ms))
+    assert shape.entries[index][2] is claim
+    del shape.entries[index]
+    if not shape.entries:
+        del leaf.queue[key]
+        _forget_least(leaf)
+
+
+def count(leaf: Node, step: int) -> None:
+    """One waiting claim more (1) or less (-1) at the leaf and all above it."""
+    node = leaf
+    while True:
+        node.waiting += step
+        parent = node.parent
+        if parent is None:
+            return
+        if node.waiting == 0:
+            parent.waiting_children.pop(node, None)
+        elif step > 0:
+            parent.waiting_children[node] = None
+        node = parent
+
+
+def _forget_least(leaf: Node) -> None:
+    node: Node | None = leaf
+    while node is not None and node.least is not None:
+        node.least = None
+        node = node.parent
+
+
+def least(node: Node) -> list[int]:
+    """Per resource the smallest demand waiting below a node that has waiting claims."""
+    if node.least is None:
+        if node.is_leaf:
+            demands = [list(shape.demand) for shape in node.queue.values()]
+        else:
+            demands = [least(child) for child in node.waiting_children]
+        node.least = [min(column) for column in zip(*demands, strict=True)]
+    return node.least
