@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import cbor2
-from pycose.keys import OKPKey
 from pycose.keys.curves import Ed25519
-from pycose.messages import Sign1Message
+from pycose.keys.okp import OKPKey
+from pycose.messages.sign1message import Sign1Message
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -67,7 +67,7 @@ def _pycose(message: bytes, key: OKPKey) -> Answer:
             return Answer(None, "the signature does not verify")
     except Exception as error:  # Whatever it raises is the library's answer.
         return Answer(None, f"{type(error).__name__}: {error}")
-    return Answer(bytes(sign1.payload), "")
+    return Answer(sign1.payload, "")
 
 
 def ask_program(

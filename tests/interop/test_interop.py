@@ -7,7 +7,7 @@ Not here: the published vectors of COSE, CBOR and Ed25519 (`tests/schemas`).
    §6.6 has for it, by the parts and by the verification of a ledger as a whole.
 3. The table says what each library answers to it: for whoever builds a verifier on one of them.
 
-Profile: §6.5, §6.6. RFC 9052.
+Profile: §6.5, §6.6, §6.9. RFC 9052.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ import pytest
 from schemas import cbor, cose, keys
 from schemas.chain import Broken, ChainReader
 from schemas.heads import open_head, seal_countersignature, seal_head
+from schemas.merkle import HashStore, leaf_hash
 from schemas.receipts import Receipt, core_of, parse_core
+from schemas.rfc9942 import seal_inclusion
 from tests.interop.conftest import SIGNER, Ask
 from tests.interop.sloppy import Maker, Variant
 
@@ -107,6 +109,19 @@ def test_statements_and_payloads_of_any_length_open_under(
     answers += libraries_asked[name]([countersigned], witness.public_key)
     for message, answer in zip([head, *sized, countersigned], answers, strict=True):
         assert answer.payload == cose.split(message).payload, answer.detail
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_inclusion_receipt_opens_under(name: str, libraries_asked: dict[str, Ask]) -> None:
+    """RFC 9942: the root put back in its place, it is a signed message like any other."""
+    leaves = HashStore([leaf_hash(bytes([index])) for index in range(5)])
+    root, path = leaves.root(5), leaves.inclusion_path(index=2, size=5)
+    detached = seal_inclusion(SIGNER, root=root, size=5, index=2, path=path)
+    nil, signature = b"\xf6", b"\x58\x40" + detached[-64:]
+    assert detached.endswith(nil + signature)
+    attached = detached.removesuffix(nil + signature) + b"\x58\x20" + root + signature
+    (answer,) = libraries_asked[name]([attached], SIGNER.public_key)
+    assert answer.payload == root, answer.detail
 
 
 @pytest.mark.parametrize("name", NAMES)

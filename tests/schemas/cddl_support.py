@@ -24,11 +24,11 @@ from cddl_verifier.cbor import decode, encode
 CDDL = Path(__file__).resolve().parents[2] / "schemas" / "cddl"
 # Its findings are returned; logged as well, they would bury a failing test's own report.
 logging.getLogger("cddl_verifier").setLevel(logging.CRITICAL)
-PARTS = ("common", "events", "receipts", "statements")
+PARTS = ("common", "events", "receipts", "statements", "proofs")
 
 
 @functools.cache
-def grammar(part: str = "statements") -> Validator:
+def grammar(part: str = "proofs") -> Validator:
     """The grammar up to a part; every import must be found beside it."""
     return Validator(CDDL / f"{part}.cddl", strict_modules=True, bundled_modules=False)
 
@@ -40,7 +40,7 @@ def encoded(value: Any) -> bytes:
 
 
 def findings(
-    rule: str, data: bytes, *, part: str = "statements", deterministic: bool = True
+    rule: str, data: bytes, *, part: str = "proofs", deterministic: bool = True
 ) -> list[str]:
     """What is wrong with these bytes under a rule of the grammar; nothing where they are right."""
     result = grammar(part).validate(data, rule, require_deterministic=deterministic)
@@ -74,6 +74,12 @@ def validate_receipt(data: bytes) -> None:
 def validate_statement(data: bytes) -> None:
     """One head, countersignature or fork statement's whole COSE_Sign1 bytes."""
     _validate_sealed("statement", None, data)
+
+
+def validate_proof(data: bytes) -> None:
+    """One proof file's whole bytes; the COSE Receipt in it is judged with it."""
+    found = findings("proof-file", data)
+    assert not found, f"not a proof file: {found}"
 
 
 def _validate_sealed(rule: str, core_rule: str | None, data: bytes) -> None:

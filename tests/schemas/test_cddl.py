@@ -1,9 +1,9 @@
-"""The grammar as a whole: that it is one, that nothing in it is idle, the envelope, the statements.
+"""The grammar as a whole: one, with nothing idle in it; the envelope, statements and proofs.
 
 Not here: what events and receipts may say (`test_cddl_events`, `test_cddl_receipts`); whether
 signatures and hashes are right (`schemas.cose`, `schemas.chain`, `schemas.heads`).
 
-Profile: §6.5, §6.6, §6.7.
+Profile: §6.5, §6.6, §6.7, §6.9.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from cddl_verifier.cbor import CBORTag
 from schemas.forks import seal_fork
 from schemas.heads import Head, Signed, open_head, seal_countersignature, seal_head
 from schemas.keys import SeedSigner
-from schemas.merkle import leaf_hash, root_of
+from schemas.merkle import HashStore, leaf_hash, root_of
+from schemas.rfc9942 import seal_consistency, seal_inclusion
 from tests.schemas.cddl_support import (
     CDDL,
     PARTS,
     encoded,
     findings,
+    validate_proof,
     validate_receipt,
     validate_statement,
 )
@@ -52,7 +54,7 @@ def sealed(**changes: Any) -> bytes:
 
 
 def test_the_parts_are_one_grammar_without_imports() -> None:
-    """A tool that reads no import comment is given the four, concatenated in order."""
+    """A tool that reads no import comment is given the five, concatenated in order."""
     text = "".join((CDDL / f"{part}.cddl").read_text() for part in PARTS)
     whole = Validator(re.sub(r";#.*", "", text))
     assert whole.validate(sealed(), "receipt").valid
@@ -62,9 +64,9 @@ def test_no_rule_is_idle_and_none_is_too_wide() -> None:
     """Every rule is used by another or is one that a reader starts at; no `any` in the grammar."""
     text = "".join(re.sub(r";.*", "", (CDDL / f"{part}.cddl").read_text()) for part in PARTS)
     rules = re.findall(r"^([a-z][\w-]*)(?:<.*?>)? = ", text, re.M)
-    words = re.findall(r"[a-z$][\w-]*", text)
+    words = re.findall(r"[a-z$][\w-]*(?!: )\b", text)
     idle = {rule for rule in rules if words.count(rule) < 2}
-    assert idle == {"receipt", "statement"}
+    assert idle == {"statement", "proof-file", "consistency-receipt"}
     assert "any" not in words
 
 
@@ -145,8 +147,8 @@ def test_a_fork_statement_holds_two_signed_heads_and_a_path() -> None:
     validate_statement(sealed(payload=encoded(fork)))
     for bad in (heads[:1], [*heads, heads[0]], [heads[0], sealed()], [heads[0], b""]):
         assert findings("fork-core", encoded(fork | {"heads": bad}))
-    for bad in ([HASH] * 65, [HASH[1:]], None):
-        assert findings("fork-core", encoded(fork | {"path": bad}))
+    for path in ([HASH] * 65, [HASH[1:]], None):
+        assert findings("fork-core", encoded(fork | {"path": path}))
 
 
 def test_the_statements_that_the_code_seals_are_in_the_grammar() -> None:
@@ -196,3 +198,53 @@ def test_a_receipt_is_no_statement_and_a_statement_no_receipt() -> None:
         validate_statement(sealed())
     with pytest.raises(AssertionError):
         validate_receipt(sealed(payload=encoded(HEAD)))
+
+
+LEAVES = HashStore([leaf_hash(bytes([index])) for index in range(5)])
+
+
+def inclusion(signer: SeedSigner, index: int = 2) -> bytes:
+    """The COSE Receipt of a leaf of the tree of five."""
+    path = LEAVES.inclusion_path(index=index, size=5)
+    return seal_inclusion(signer, root=LEAVES.root(5), size=5, index=index, path=path)
+
+
+def test_cose_receipts_are_in_the_grammar() -> None:
+    """§6.9: both kinds as sealed, and neither passes for the other."""
+    signer = SeedSigner(bytes([1]) * 32)
+    path = LEAVES.consistency_path(old_size=3, new_size=5)
+    one = inclusion(signer)
+    other = seal_consistency(signer, new_root=LEAVES.root(5), old_size=3, new_size=5, path=path)
+    for rule, right, wrong in (
+        ("inclusion-receipt", one, other),
+        ("consistency-receipt", other, one),
+    ):
+        assert not findings(rule, right)
+        assert findings(rule, wrong)
+        assert findings(rule, right.replace(b"\x19\x01\x8b\x01", b"\x19\x01\x8b\x02"))
+        assert findings(rule, right.replace(b"\xf6\x58\x40", b"\x40\x58\x40"))
+
+
+def test_a_proof_file_is_closed_and_typed() -> None:
+    """§6.9: a receipt, a head, one way into its tree, and what witnesses signed."""
+    proof = {
+        "jc_receipt": "pool-proof/1",
+        "receipt": sealed(),
+        "head": sealed(payload=encoded(HEAD)),
+        "path": [],
+        "witnesses": [{"statement": sealed(payload=encoded(WITNESS)), "path": [HASH]}],
+    }
+    validate_proof(encoded(proof))
+    receipt = inclusion(SeedSigner(bytes([1]) * 32))
+    included = {key: it for key, it in proof.items() if key != "path"} | {"inclusion": receipt}
+    validate_proof(encoded(included))
+    for bad in (
+        proof | {"inclusion": receipt},
+        proof | {"head": sealed()},
+        proof | {"receipt": proof["head"]},
+        proof | {"witnesses": [{"statement": proof["head"], "path": []}]},
+        proof | {"path": [HASH] * 65},
+        proof | {"note": "x"},
+    ):
+        with pytest.raises(AssertionError):
+            validate_proof(encoded(bad))

@@ -233,7 +233,7 @@ def test_json_may_write_an_integer_as_a_decimal_string(text: str, taken: bool) -
     assert not grammar("events").validate(value, "event").valid
 
 
-_SCALARS = st.sampled_from(
+_SCALARS: st.SearchStrategy[Any] = st.sampled_from(
     [None, True, False, 0, 1, -1, MOST, MOST + 1, 1001, "", "a", "uj", "HwShunt", [], {}, [{}]]
 )
 _NAMES = st.sampled_from(["id", "claim", "uj", "mdev", "grade", "lease_ms", "actual", "x"])
