@@ -34,6 +34,9 @@ class ProofFault(StrEnum):
     ROOT = "root"
     SHAPE = "shape"
     HEAD = "head"
+    SIGNATURE = "signature"
+    RECEIPT = "receipt"
+    TRUST = "trust"
 
 
 class ProofError(Exception):

@@ -1,14 +1,12 @@
 """The Merkle tree: against a recursive definition, and against transparency-dev's vectors.
 
-The vectors are read from `$POOL_SHARED/vectors` (default: `../shared/data/vectors`); they are data,
-not part of this repository.
+The vectors are data of others (`tests.shared`), not part of this repository.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-import os
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -27,14 +25,13 @@ from schemas.merkle import (
     inclusion_proof,
     leaf_hash,
     node_hash,
+    root_at,
     root_of,
     verify_consistency,
     verify_inclusion,
 )
+from tests.shared import vectors
 
-ROOT = Path(__file__).resolve().parents[2]
-SHARED = Path(os.environ.get("POOL_SHARED", ROOT.parent / "shared" / "data"))
-VECTORS = SHARED / "vectors" / "transparency-dev-merkle" / "testdata"
 LEAVES = [leaf_hash(b"receipt %d" % index) for index in range(70)]
 
 
@@ -51,7 +48,7 @@ def recursive_root(leaves: list[bytes]) -> bytes:
 
 
 def vector_files(kind: str) -> list[Path]:
-    return sorted((VECTORS / kind).rglob("*.json"))
+    return sorted(vectors("transparency-dev-merkle", "testdata", kind).rglob("*.json"))
 
 
 def plain(text: str | None) -> bytes:
@@ -160,6 +157,23 @@ def test_every_consistency_proof_holds() -> None:
             verify_consistency(**arguments, **roots)
             with pytest.raises(ProofError):
                 verify_consistency(**arguments, **roots | {"old_root": leaf_hash(b"other")})
+
+
+def test_a_path_back_tells_the_older_root_without_being_told_it() -> None:
+    """From the newer root alone and a path, the root at any earlier size follows."""
+    store = HashStore(LEAVES)
+    for new_size in (2, 3, 64, 69, 70):
+        for old_size in range(1, new_size):
+            path = store.path_back(old_size=old_size, new_size=new_size)
+            sizes = {"old_size": old_size, "new_size": new_size}
+            assert root_at(**sizes, new_root=store.root(new_size), path=path) == store.root(
+                old_size
+            )
+            with pytest.raises(ProofError) as refused:
+                root_at(**sizes, new_root=leaf_hash(b"other"), path=path)
+            assert refused.value.reason is ProofFault.ROOT
+    with pytest.raises(ProofError):
+        root_at(old_size=5, new_size=5, new_root=store.root(5), path=[])
 
 
 def test_a_list_of_hashes_makes_the_same_proofs_as_a_store() -> None:
