@@ -166,7 +166,9 @@ def verify_signature(sealed: Sealed, public_key: bytes) -> None:
 
 
 def is_signed(task: SignatureTask) -> bool:
-    """Whether libsodium accepts the signature."""
+    """Whether libsodium accepts the signature; one that has not 64 bytes is none."""
+    if len(task.signature) != SIGNATURE_BYTES:
+        return False
     try:
         crypto_sign_open(task.signature + task.message, task.public_key)
     except CryptoError:

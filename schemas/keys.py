@@ -179,8 +179,10 @@ def signer_from_pem(pem: bytes, password: bytes | None = None) -> SeedSigner:
 
 
 def pem_of_seed(seed: bytes, password: bytes | None = None) -> bytes:
-    """The seed as PKCS#8 PEM, encrypted if a password is given."""
+    """The seed as PKCS#8 PEM, encrypted if a password is given; an empty one is refused."""
     encryption: KeySerializationEncryption = NoEncryption()
+    if password == b"":
+        raise KeyRefused(KeyFault.PASSWORD, "an empty password protects nothing")
     if password is not None:
         encryption = BestAvailableEncryption(password)
     key = Ed25519PrivateKey.from_private_bytes(seed)
