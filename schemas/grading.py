@@ -26,7 +26,7 @@ Profile: §6.7, §6.8.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, Protocol
@@ -113,13 +113,13 @@ class Grader:
         self._vouched: dict[int, dict[str, set[End]]] = {}
         self._evidence: dict[tuple[int, str], Objection] = {}
         self._ends: dict[int, End] = {}
-        self._length = 0
+        self._lengths: set[int] = set()
         self._ignored: Counter[str] = Counter()
 
     @property
-    def lengths(self) -> frozenset[int]:
-        """At which lengths `observe` must be told the ledger's end."""
-        return frozenset(self._heads) | frozenset(self._vouched)
+    def lengths(self) -> Set[int]:
+        """At which lengths `observe` must be told the ledger's end; cheap to ask again."""
+        return self._lengths
 
     def add_head(self, data: bytes) -> None:
         """Take a value of `pool.heads`."""
@@ -130,6 +130,7 @@ class Grader:
             return
         if end.pool == self._trust.pool:
             self._heads.setdefault(end.length, set()).add(end)
+            self._lengths.add(end.length)
 
     def add_statement(self, data: bytes) -> None:
         """Take a value of `pool.witness`: a countersignature or fork evidence."""
@@ -147,7 +148,6 @@ class Grader:
     def observe(self, end: End) -> None:
         """The ledger's own end at one of `lengths`; at others it may be told too."""
         self._ends[end.length] = end
-        self._length = max(self._length, end.length)
 
     def grading(self, length: int) -> Grading:
         """The grade of the ledger, which has `length` receipts."""
@@ -179,6 +179,7 @@ class Grader:
         if end.pool == self._trust.pool:
             by_name = self._vouched.setdefault(end.length, {})
             by_name.setdefault(self._names[signed.key], set()).add(end)
+            self._lengths.add(end.length)
 
     def _add_fork(self, data: bytes) -> None:
         signed = open_fork(data, self._trust.stewards)
