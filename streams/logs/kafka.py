@@ -29,11 +29,13 @@ from streams.logs.kafka_client import (
     Consumer,
     place_of,
     positions_consumer,
+    start_consumer,
+    stop_consumer,
 )
 from streams.logs.kafka_errors import CLIENT_ERRORS, words
 from streams.logs.kafka_options import Connection
 from streams.logs.kafka_publisher import Publisher
-from streams.logs.kafka_reader import Cursors, Offsets, start_consumer, stop_consumer
+from streams.logs.kafka_reader import Cursors, Offsets
 from streams.logs.kafka_writer import KafkaWriter
 
 _log = logging.getLogger(__name__)
@@ -48,7 +50,7 @@ class KafkaReader:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self._offsets = Offsets(connection)
-        self._cursors = Cursors(connection)
+        self._cursors = Cursors(connection, self._offsets)
         self._cluster: Cluster | None = None
 
     @property
@@ -80,12 +82,14 @@ class KafkaReader:
     async def start(self, topic: str, partition: int) -> int:
         """The smallest offset that may still be read."""
         await self._check([topic], partition)
-        return await self._offsets.start(topic, partition)
+        place = place_of(self.connection, topic, partition)
+        return (await self._offsets.starts([place]))[place]
 
     async def end(self, topic: str, partition: int) -> int:
         """The offset that a reader must get to: the read-uncommitted end."""
         await self._check([topic], partition)
-        return await self._offsets.end(topic, partition)
+        place = place_of(self.connection, topic, partition)
+        return (await self._offsets.ends([place], committed=False))[place]
 
     async def read(
         self,

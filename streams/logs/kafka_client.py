@@ -13,6 +13,8 @@ Source: notes on aiokafka 0.14, the settings of the reference loop.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
@@ -23,6 +25,7 @@ from aiokafka.coordinator.assignors.sticky.sticky_assignor import (  # type: ign
     StickyPartitionAssignor,
 )
 
+from streams.logs.kafka_errors import CLIENT_ERRORS
 from streams.logs.kafka_options import Connection
 
 if TYPE_CHECKING:
@@ -175,11 +178,11 @@ def group_consumer(connection: Connection) -> Consumer:
     )
 
 
-def transactional_producer(connection: Connection, partition: int) -> Producer:
-    """A new transactional producer for a partition; it cannot be started twice."""
+def transactional_producer(connection: Connection, transactional_id: str) -> Producer:
+    """A new transactional producer; it cannot be started twice."""
     made = aiokafka.AIOKafkaProducer(
         **connection.client_arguments(),
-        transactional_id=connection.transactional_id(partition),
+        transactional_id=transactional_id,
         transaction_timeout_ms=connection.tuning.transaction_ms,
         max_batch_size=BATCH_BYTES,
         max_request_size=2 * BATCH_BYTES,
@@ -197,3 +200,21 @@ def idempotent_producer(connection: Connection) -> Producer:
         linger_ms=2,
     )
     return cast(Producer, made)
+
+
+async def start_consumer(consumer: Consumer) -> Consumer:
+    """Start a consumer; one that could not be started is closed, so that nothing of it stays."""
+    try:
+        await consumer.start()
+    except BaseException:
+        with contextlib.suppress(*CLIENT_ERRORS):
+            await consumer.stop()
+        raise
+    return consumer
+
+
+async def stop_consumer(consumer: Consumer, connection: Connection) -> None:
+    """Stop a consumer within its time; never raises."""
+    with contextlib.suppress(*CLIENT_ERRORS):
+        async with asyncio.timeout(connection.tuning.stop_ms / 1000):
+            await consumer.stop()

@@ -2,37 +2,29 @@
 
 Not here: writing; which topics there are (`kafka`).
 
-1. A cursor is one consumer, assigned to the places that one reader follows together; the next read
-   of the same places goes on where the last one ended, without a seek.
+1. A cursor is one consumer on one topic's partition; the next read goes on where the last one
+   ended, without a seek. Topics have consumers of their own, since the client fetches nothing for
+   one partition while another's records lie unread.
 2. Positions are read-committed, ends read-uncommitted: a reader that has come to the end of its
    partition has passed every marker of a predecessor.
-3. A read that found nothing asks the broker whether there is nothing: an empty answer and a broker
-   that does not answer are told apart (`Unavailable`).
+3. A topic that gave nothing was asked for its end: an empty answer, a record on its way and a
+   broker that does not answer are told apart. So when one topic's record is returned, whatever was
+   acknowledged before it in the others is returned too, or was before.
 4. An offset below the start goes on at the start; one above the end waits there.
 
-Invariant: a cursor whose last call did not finish is sought anew before the next one.
+Invariant: a cancelled read loses nothing: the next one says where it starts.
 Invariant: no read moves a group's offset.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from types import TracebackType
 
-from streams.logs.contract import (
-    CONTENT_CBOR,
-    CONTENT_TYPE_HEADER,
-    MAX_CONTENT_TYPE_BYTES,
-    MAX_READ_RECORDS,
-    MAX_TIMEOUT_MS,
-    Fetched,
-    Headers,
-    Record,
-)
-from streams.logs.errors import Unavailable
+from streams.logs.contract import MAX_READ_RECORDS, MAX_TIMEOUT_MS, Fetched
+from streams.logs.errors import LogTrouble, Unavailable
 from streams.logs.kafka_client import (
     Consumed,
     Consumer,
@@ -40,103 +32,142 @@ from streams.logs.kafka_client import (
     committed_consumer,
     offsets_consumer,
     place_of,
+    start_consumer,
+    stop_consumer,
 )
 from streams.logs.kafka_errors import CLIENT_ERRORS, OUT_OF_RANGE, translate
 from streams.logs.kafka_options import Connection
+from streams.logs.kafka_records import record_of
 
-CURSORS_MAX = 32
-POLL_MS = 100
-"""How long a read that found nothing though there is something waits before it looks again."""
-
-_Positions = dict[TopicPartition, int]
+CURSORS_MAX = 128
+IDLE_SECONDS_MAX = 30.0
+OUT_OF_RANGE_PAUSE_SECONDS = 0.1
 
 
 class Offsets:
-    """Where partitions start and end; a consumer that never reads."""
+    """Where partitions start and end; two consumers that never read."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._consumer: Consumer | None = None
+        self._consumers: dict[bool, Consumer] = {}
         self._starting = asyncio.Lock()
 
-    async def start(self, topic: str, partition: int) -> int:
-        """The smallest offset that may still be read."""
-        place = place_of(self._connection, topic, partition)
-        return (await self._ask("beginning_offsets", place))[place]
+    async def starts(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """The smallest offsets that may still be read."""
+        async with self._limit(places):
+            return await (await self._consumer(False)).beginning_offsets(list(places))
 
-    async def end(self, topic: str, partition: int) -> int:
-        """The read-uncommitted end: whatever was acknowledged lies below it."""
-        place = place_of(self._connection, topic, partition)
-        return (await self._ask("end_offsets", place))[place]
+    async def ends(
+        self, places: Sequence[TopicPartition], *, committed: bool
+    ) -> dict[TopicPartition, int]:
+        """The read-uncommitted ends, or how far committed records reach now."""
+        async with self._limit(places):
+            return await (await self._consumer(committed)).end_offsets(list(places))
 
-    async def _ask(self, what: str, place: TopicPartition) -> dict[TopicPartition, int]:
-        connection = self._connection
-        try:
-            async with asyncio.timeout(connection.tuning.request_ms / 1000):
-                consumer = await self._started()
-                if what == "end_offsets":
-                    return await consumer.end_offsets([place])
-                return await consumer.beginning_offsets([place])
-        except CLIENT_ERRORS as error:
-            doing = f"asking for the offsets of {place.topic}/{place.partition}"
-            raise translate(error, doing=doing, where=connection.where) from error
+    def _limit(self, places: Sequence[TopicPartition]) -> _Limit:
+        names = ", ".join(f"{place.topic}/{place.partition}" for place in places)
+        return _Limit(self._connection, f"asking for the offsets of {names}")
 
-    async def _started(self) -> Consumer:
+    async def _consumer(self, committed: bool) -> Consumer:
         async with self._starting:
-            if self._consumer is None:
-                self._consumer = await start_consumer(offsets_consumer(self._connection))
-            return self._consumer
+            if committed not in self._consumers:
+                make = committed_consumer if committed else offsets_consumer
+                self._consumers[committed] = await start_consumer(make(self._connection))
+            return self._consumers[committed]
 
     async def close(self) -> None:
-        """Close the connection; never raises."""
-        if self._consumer is not None:
-            await stop_consumer(self._consumer, self._connection)
-            self._consumer = None
+        """Close the connections; never raises."""
+        consumers, self._consumers = list(self._consumers.values()), {}
+        await asyncio.gather(*(stop_consumer(one, self._connection) for one in consumers))
 
 
 class Cursors:
-    """The cursors of one log, the least recently used one closed when there are too many."""
+    """The cursors of one log: made when first needed, closed when long unused or too many."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, offsets: Offsets) -> None:
         self._connection = connection
-        self._cursors: OrderedDict[tuple[TopicPartition, ...], Cursor] = OrderedDict()
+        self._offsets = offsets
+        self._cursors: OrderedDict[TopicPartition, Cursor] = OrderedDict()
 
     async def read(
         self, partition: int, positions: Mapping[str, int], *, max_records: int, timeout_ms: int
     ) -> dict[str, Fetched]:
         """Read several topics of a partition together; see the contract's `read_any`."""
-        connection = self._connection
-        names = {place_of(connection, topic, partition): topic for topic in positions}
-        places = tuple(sorted(names))
-        cursor = await self._cursor(places)
-        wanted = {place: positions[names[place]] for place in places}
+        limit = min(max_records, MAX_READ_RECORDS)
+        cursors = {topic: await self._cursor(topic, partition) for topic in positions}
+        found: dict[str, Fetched] = {}
+        timeout_s = min(timeout_ms, MAX_TIMEOUT_MS) / 1000
+        pending = {
+            topic: asyncio.ensure_future(cursor.read(positions[topic], limit, timeout_s))
+            for topic, cursor in cursors.items()
+        }
         try:
-            fetched = await cursor.read(
-                wanted,
-                max_records=min(max_records, MAX_READ_RECORDS),
-                timeout_ms=min(timeout_ms, MAX_TIMEOUT_MS),
-            )
-        except CLIENT_ERRORS as error:
-            await self._drop(places)
-            doing = f"reading {', '.join(sorted(positions))}/{partition}"
-            raise translate(error, doing=doing, where=connection.where) from error
-        return {names[place]: _named(found, names[place]) for place, found in fetched.items()}
+            await self._await_any(pending, found, positions)
+        finally:
+            for task in pending.values():
+                task.cancel()
+            await asyncio.gather(*pending.values(), return_exceptions=True)
+        await self._settle(cursors, positions, found, limit)
+        return found
 
-    async def _cursor(self, places: tuple[TopicPartition, ...]) -> Cursor:
-        cursor = self._cursors.get(places)
+    async def _await_any(
+        self,
+        pending: Mapping[str, asyncio.Future[Fetched]],
+        found: dict[str, Fetched],
+        positions: Mapping[str, int],
+    ) -> None:
+        """Wait until one topic gave something or all have nothing."""
+        while len(found) < len(pending):
+            waiting = [task for topic, task in pending.items() if topic not in found]
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for topic, task in pending.items():
+                if task.done():
+                    found[topic] = task.result()
+            if any(has_moved(fetched, positions[topic]) for topic, fetched in found.items()):
+                return
+
+    async def _settle(
+        self,
+        cursors: Mapping[str, Cursor],
+        positions: Mapping[str, int],
+        found: dict[str, Fetched],
+        limit: int,
+    ) -> None:
+        """Ask the topics that gave nothing whether there is nothing, and wait for what there is."""
+        silent = {
+            cursors[topic].place: topic
+            for topic in positions
+            if topic not in found or not has_moved(found[topic], positions[topic])
+        }
+        if not silent:
+            return
+        ends = await self._offsets.ends(list(silent), committed=True)
+        for place, topic in silent.items():
+            found[topic] = Fetched(records=(), offset_next=positions[topic])
+            if positions[topic] >= ends[place]:
+                continue
+            wait_s = self._connection.tuning.request_ms / 1000
+            found[topic] = await cursors[topic].read(positions[topic], limit, wait_s)
+            if not has_moved(found[topic], positions[topic]):
+                raise Unavailable(
+                    f"{topic}/{place.partition} has records and none came",
+                    where=self._connection.where,
+                    todo="check that the broker runs and can be reached; trying again is safe",
+                )
+
+    async def _cursor(self, topic: str, partition: int) -> Cursor:
+        place = place_of(self._connection, topic, partition)
+        cursor = self._cursors.get(place)
         if cursor is None:
-            cursor = self._cursors[places] = Cursor(self._connection, places)
-        self._cursors.move_to_end(places)
-        for oldest in [key for key, idle in self._cursors.items() if not idle.is_busy]:
-            if len(self._cursors) <= CURSORS_MAX or oldest == places:
+            cursor = self._cursors[place] = Cursor(self._connection, self._offsets, topic, place)
+        self._cursors.move_to_end(place)
+        for other in list(self._cursors.values()):
+            if len(self._cursors) <= CURSORS_MAX and other.idle_s < IDLE_SECONDS_MAX:
                 break
-            await self._drop(oldest)
+            if other is not cursor and not other.is_busy:
+                del self._cursors[other.place]
+                await other.close()
         return cursor
-
-    async def _drop(self, places: tuple[TopicPartition, ...]) -> None:
-        cursor = self._cursors.pop(places, None)
-        if cursor is not None:
-            await cursor.close()
 
     async def close(self) -> None:
         """Close all cursors; never raises."""
@@ -145,98 +176,85 @@ class Cursors:
 
 
 class Cursor:
-    """One consumer and where it stands."""
+    """One consumer on one topic's partition, and when it was last used."""
 
-    def __init__(self, connection: Connection, places: Sequence[TopicPartition]) -> None:
+    def __init__(
+        self, connection: Connection, offsets: Offsets, topic: str, place: TopicPartition
+    ) -> None:
+        self.place = place
         self._connection = connection
-        self._places = tuple(places)
+        self._offsets = offsets
+        self._topic = topic
         self._consumer: Consumer | None = None
-        self._positions: _Positions = {}
+        self._is_placed = False
         self._turn = asyncio.Lock()
-        self._limit_s = connection.tuning.request_ms / 1000
+        self._used_at = self._now()
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
 
     @property
     def is_busy(self) -> bool:
         """Whether somebody reads with it now."""
         return self._turn.locked()
 
-    async def read(
-        self, wanted: _Positions, *, max_records: int, timeout_ms: int
-    ) -> dict[TopicPartition, Fetched]:
-        """Records at and after the wanted offsets; waits up to `timeout_ms` for the first."""
-        async with self._turn:
-            consumer = await self._started()
-            for place, offset in wanted.items():
-                if self._positions.pop(place, None) != offset:
-                    consumer.seek(place, offset)
-            return await self._read(consumer, wanted, max_records, timeout_ms)
+    @property
+    def idle_s(self) -> float:
+        """How long nobody has used it, in seconds."""
+        return self._now() - self._used_at
+
+    async def read(self, offset: int, max_records: int, timeout_s: float) -> Fetched:
+        """Committed records at and after `offset`; waits up to `timeout_s` for the first."""
+        doing = f"reading {self._topic}/{self.place.partition}"
+        async with self._turn, _Limit(self._connection, doing, more_s=timeout_s):
+            self._used_at = self._now()
+            try:
+                return await self._read(await self._placed(offset), offset, max_records, timeout_s)
+            except CLIENT_ERRORS:
+                await self.close()
+                raise
+            finally:
+                self._used_at = self._now()
 
     async def _read(
-        self, consumer: Consumer, wanted: _Positions, max_records: int, timeout_ms: int
-    ) -> dict[TopicPartition, Fetched]:
-        clock = asyncio.get_running_loop().time
-        deadline = clock() + timeout_ms / 1000
-        hopeless = max(deadline, clock() + self._limit_s)
+        self, consumer: Consumer, offset: int, max_records: int, timeout_s: float
+    ) -> Fetched:
+        deadline = self._now() + timeout_s
         while True:
-            wait_ms = max(0, int((deadline - clock()) * 1000))
-            records = await self._poll(consumer, wait_ms, max_records)
-            positions = {place: await consumer.position(place) for place in wanted}
-            if positions == wanted and not any(records.values()):
-                if clock() < deadline:
-                    continue
-                if not await self._nothing_left(consumer, positions):
-                    if clock() < hopeless:
-                        await asyncio.sleep(POLL_MS / 1000)
-                        continue
-                    raise Unavailable(
-                        "the broker has records and returns none",
-                        where=self._connection.where,
-                        todo="trying again is safe",
-                    )
-            self._positions = dict(positions)
-            return {place: _fetched(records.get(place, ()), positions[place]) for place in wanted}
-
-    async def _poll(
-        self, consumer: Consumer, wait_ms: int, max_records: int
-    ) -> dict[TopicPartition, list[Consumed]]:
-        """One look at all places, `max_records` for each."""
-        try:
-            records = await consumer.getmany(
-                *self._places, timeout_ms=wait_ms, max_records=max_records
-            )
-            # The client spends its limit on the first place that has something: ask the others.
-            for place in self._places if any(records.values()) else ():
-                room = max_records - len(records.get(place, ()))
-                if room > 0 and len(self._places) > 1:
-                    more = await consumer.getmany(place, timeout_ms=0, max_records=room)
-                    records.setdefault(place, []).extend(more.get(place, ()))
-        except OUT_OF_RANGE:
-            await self._rise_to_start(consumer)
-            return {}
-        return records
+            wait_ms = max(0, int((deadline - self._now()) * 1000))
+            records: Sequence[Consumed] = ()
+            try:
+                polled = await consumer.getmany(
+                    self.place, timeout_ms=wait_ms, max_records=max_records
+                )
+                records = polled.get(self.place, ())
+            except OUT_OF_RANGE:
+                await self._rise_to_start(consumer)
+            offset_next = await consumer.position(self.place)
+            if records or offset_next != offset or self._now() >= deadline:
+                return Fetched(
+                    records=tuple(record_of(record, self._topic) for record in records),
+                    offset_next=offset_next,
+                )
 
     async def _rise_to_start(self, consumer: Consumer) -> None:
-        """Move places whose records expired to their start; one above the end stays there."""
-        async with asyncio.timeout(self._limit_s):
-            starts = await consumer.beginning_offsets(list(self._places))
-        for place, offset in starts.items():
-            if await consumer.position(place) < offset:
-                consumer.seek(place, offset)
-        await asyncio.sleep(POLL_MS / 1000)
+        """If records expired, go on at the start; a position above the end stays there."""
+        starts = await self._offsets.starts([self.place])
+        if await consumer.position(self.place) < starts[self.place]:
+            consumer.seek(self.place, starts[self.place])
+        else:
+            # The broker answers at once that there is nothing there: do not ask without a pause.
+            await asyncio.sleep(OUT_OF_RANGE_PAUSE_SECONDS)
 
-    async def _nothing_left(self, consumer: Consumer, positions: _Positions) -> bool:
-        """Whether every place has come to what is committed. Tells silence from emptiness."""
-        async with asyncio.timeout(self._limit_s):
-            ends = await consumer.end_offsets(list(positions))
-        return all(offset >= ends[place] for place, offset in positions.items())
-
-    async def _started(self) -> Consumer:
+    async def _placed(self, offset: int) -> Consumer:
+        """The consumer, standing at `offset`."""
         if self._consumer is None:
-            consumer = committed_consumer(self._connection)
-            async with asyncio.timeout(self._limit_s):
-                self._consumer = await start_consumer(consumer)
-            self._consumer.assign(list(self._places))
-            self._positions = {}
+            self._is_placed = False
+            self._consumer = await start_consumer(committed_consumer(self._connection))
+            self._consumer.assign([self.place])
+        if not self._is_placed or await self._consumer.position(self.place) != offset:
+            self._consumer.seek(self.place, offset)
+            self._is_placed = True
         return self._consumer
 
     async def close(self) -> None:
@@ -246,71 +264,34 @@ class Cursor:
             await stop_consumer(consumer, self._connection)
 
 
-async def start_consumer(consumer: Consumer) -> Consumer:
-    """Start a consumer; one that could not be started is closed, so that nothing of it stays."""
-    try:
-        await consumer.start()
-    except BaseException:
-        with contextlib.suppress(*CLIENT_ERRORS):
-            await consumer.stop()
-        raise
-    return consumer
+class _Limit:
+    """The request's time limit, and what its errors mean."""
+
+    def __init__(self, connection: Connection, doing: str, *, more_s: float = 0.0) -> None:
+        self._connection = connection
+        self._doing = doing
+        self._timeout = asyncio.timeout(connection.tuning.request_ms / 1000 + more_s)
+
+    async def __aenter__(self) -> None:
+        await self._timeout.__aenter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            await self._timeout.__aexit__(kind, error, traceback)
+        except TimeoutError as late:
+            raise self._told(late) from late
+        if isinstance(error, CLIENT_ERRORS) and not isinstance(error, LogTrouble):
+            raise self._told(error) from error
+
+    def _told(self, error: BaseException) -> LogTrouble:
+        return translate(error, doing=self._doing, where=self._connection.where)
 
 
-async def stop_consumer(consumer: Consumer, connection: Connection) -> None:
-    """Stop a consumer within its time; never raises."""
-    with contextlib.suppress(*CLIENT_ERRORS):
-        async with asyncio.timeout(connection.tuning.stop_ms / 1000):
-            await consumer.stop()
-
-
-def _fetched(consumed: Sequence[Consumed], offset_next: int) -> Fetched:
-    return Fetched(records=tuple(map(_record, consumed)), offset_next=offset_next)
-
-
-def _named(fetched: Fetched, topic: str) -> Fetched:
-    """The same under the topic's own name, without the deployment's prefix."""
-    if not fetched.records or fetched.records[0].topic == topic:
-        return fetched
-    records = tuple(replace(record, topic=topic) for record in fetched.records)
-    return replace(fetched, records=records)
-
-
-def _record(consumed: Consumed) -> Record:
-    content_type = CONTENT_CBOR
-    headers: Headers = ()
-    if consumed.headers:
-        content_type, headers = _headers(consumed.headers)
-    return Record(
-        topic=consumed.topic,
-        partition=consumed.partition,
-        offset=consumed.offset,
-        timestamp_ms=max(0, consumed.timestamp),
-        order=max(0, consumed.timestamp),
-        key=consumed.key,
-        # A tombstone is no event: as an empty value it is found malformed like any other.
-        value=consumed.value or b"",
-        content_type=content_type,
-        headers=headers,
-    )
-
-
-def _headers(given: Sequence[tuple[str, bytes | None]]) -> tuple[str, Headers]:
-    content_type: str | None = None
-    others = []
-    for name, value in given:
-        if name == CONTENT_TYPE_HEADER and content_type is None:
-            content_type = _content_type(value or b"")
-        else:
-            others.append((name, value or b""))
-    return CONTENT_CBOR if content_type is None else content_type, tuple(others)
-
-
-def _content_type(value: bytes) -> str:
-    """The header's text; empty, which no event has, where it is none or too long."""
-    if len(value) > MAX_CONTENT_TYPE_BYTES:
-        return ""
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return ""
+def has_moved(fetched: Fetched, offset: int) -> bool:
+    """Whether a read at `offset` gave anything: records, or a step over markers."""
+    return bool(fetched.records) or fetched.offset_next != offset

@@ -68,7 +68,7 @@ class KafkaWriter:
 
         Raises: Unavailable (it may be tried again), Forbidden.
         """
-        producer = transactional_producer(connection, partition)
+        producer = transactional_producer(connection, connection.transactional_id(partition))
         try:
             async with asyncio.timeout(connection.tuning.open_ms / 1000):
                 await producer.start()
