@@ -71,8 +71,10 @@ MAX_CONTENT_TYPE_BYTES: Final = 255
 MAX_HEADERS: Final = 16
 MAX_HEADERS_BYTES: Final = 8 * 1024
 """Names and values of a record's headers, summed."""
-MAX_BATCH_RECORDS: Final = 4096
-MAX_BATCH_BYTES: Final = 16 * 1024 * 1024
+MAX_BATCH_RECORDS: Final = 100_000
+"""A steward aims at far smaller batches, but one event may refuse every waiting claim of a pool,
+and an event's receipts are never torn apart."""
+MAX_BATCH_BYTES: Final = 128 * 1024 * 1024
 """Values of a batch, summed. On Kafka a transaction has no size limit but its timeout."""
 MAX_PUBLISH_RECORDS: Final = 4096
 MAX_READ_RECORDS: Final = 8192
