@@ -27,9 +27,10 @@ from aiokafka.admin.config_resource import (  # type: ignore[import-untyped]
 
 from streams import topics
 from streams.logs.contract import MAX_EVENT_BYTES, MAX_RECORD_BYTES, RECORD_OVERHEAD_BYTES
-from streams.logs.errors import Misconfigured, Unavailable
+from streams.logs.errors import LogTrouble, Misconfigured, Unavailable
 from streams.logs.kafka_client import (
     BATCH_BYTES,
+    refusal,
 )
 from streams.logs.kafka_errors import CLIENT_ERRORS, Forbidden, missing, translate
 from streams.logs.kafka_options import Connection
@@ -288,4 +289,5 @@ async def _admin(connection: Connection, doing: str) -> AsyncIterator[Any]:
             finally:
                 await admin.close()
     except CLIENT_ERRORS as error:
-        raise translate(error, doing=doing, where=connection.where) from error
+        why = error if isinstance(error, LogTrouble) else await refusal(connection) or error
+        raise translate(why, doing=doing, where=connection.where) from error

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 # aiokafka has no annotations and no marker file.
 import aiokafka  # type: ignore[import-untyped]
 from aiokafka.abc import ConsumerRebalanceListener  # type: ignore[import-untyped]
+from aiokafka.conn import collect_hosts, create_conn  # type: ignore[import-untyped]
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import (  # type: ignore[import-untyped]
     StickyPartitionAssignor,
 )
@@ -218,3 +219,22 @@ async def stop_consumer(consumer: Consumer, connection: Connection) -> None:
     with contextlib.suppress(*CLIENT_ERRORS):
         async with asyncio.timeout(connection.tuning.stop_ms / 1000):
             await consumer.stop()
+
+
+async def refusal(connection: Connection) -> BaseException | None:
+    """Why a first connection fails; None if it does not, or nothing can be learnt.
+
+    The library tries every address, logs why each refused, and raises that none was left.
+    """
+    arguments = connection.client_arguments()
+    hosts = collect_hosts(arguments.pop("bootstrap_servers"))
+    why: BaseException | None = None
+    for host, port, _ in hosts:
+        try:
+            made = await create_conn(host, port, **arguments)
+        except CLIENT_ERRORS as error:
+            why = error
+        else:
+            made.close()
+            return None
+    return why

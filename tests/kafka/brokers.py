@@ -27,9 +27,18 @@ class NoBroker(Exception):
 class LocalCluster:
     """Nodes of `deploy/kafka-local` in a directory, which tests may kill, pause and restart."""
 
-    def __init__(self, directory: Path, *, nodes: int = 1, settings: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        nodes: int = 1,
+        settings: tuple[str, ...] = (),
+        listener: str | None = None,
+    ) -> None:
         self.directory = directory
         arguments = ["--nodes", str(nodes), "--base-port", "0"]
+        if listener is not None:
+            arguments += ["--listener", listener]
         for setting in settings:
             arguments += ["--set", setting]
         self.address = self.do("start", *arguments)
@@ -64,12 +73,16 @@ def one_broker(directory: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def local_cluster(
-    directory: Path, *, nodes: int = 1, settings: tuple[str, ...] = ()
+    directory: Path,
+    *,
+    nodes: int = 1,
+    settings: tuple[str, ...] = (),
+    listener: str | None = None,
 ) -> Iterator[LocalCluster]:
     """A local cluster for tests that kill nodes. Raises NoBroker."""
     if not (shutil.which("java") and shutil.which("mvn")):
         raise NoBroker(NOTHING_TO_RUN_ON)
-    cluster = LocalCluster(directory, nodes=nodes, settings=settings)
+    cluster = LocalCluster(directory, nodes=nodes, settings=settings, listener=listener)
     try:
         yield cluster
     finally:

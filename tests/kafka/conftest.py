@@ -12,27 +12,16 @@ from pathlib import Path
 
 import pytest
 from brokers import LocalCluster, NoBroker, local_cluster, one_broker
+from support import QUICK
 
 from streams.logs.kafka import KafkaLog
 from streams.logs.kafka_admin import create_topics
-from streams.logs.kafka_options import Connection, Tuning
+from streams.logs.kafka_options import Connection
 
 # The suite that every log runs lives with the embedded log's tests.
 sys.path.insert(0, str(Path(__file__).parents[1] / "logs"))
 
 PARTITIONS = 3
-QUICK = Tuning(
-    request_ms=5_000,
-    transaction_ms=6_000,
-    append_ms=10_000,
-    open_ms=20_000,
-    stop_ms=2_000,
-    session_ms=6_000,
-    heartbeat_ms=500,
-    rebalance_ms=10_000,
-    poll_interval_ms=30_000,
-    fetch_wait_ms=100,
-)
 
 
 @pytest.fixture(scope="session")
