@@ -140,6 +140,8 @@ def receipt_of(core: Value) -> Receipt:
     if core["jc_receipt"] != PROFILE:
         raise ReceiptError("jc_receipt", f"not {PROFILE!r}")
     pool, seq = _text(core, "pool"), _count(core, "seq")
+    if not pool:
+        raise ReceiptError("pool", "an empty name")
     if core["id"] != f"{pool}:{seq}":
         raise ReceiptError("id", "not <pool>:<seq>")
     receipt = Receipt(

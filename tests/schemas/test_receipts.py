@@ -109,6 +109,7 @@ REFUSED = [
     ("id", put("id")(7)),
     ("pool", put("pool")(b"acme")),
     ("pool", put("pool")(None)),
+    ("pool", put("pool")("")),
     ("seq", put("seq")(-1)),
     ("seq", put("seq")(QUANTITY_LIMIT)),
     ("seq", put("seq")("7")),
