@@ -12,7 +12,7 @@ from schemas.receipts import Receipt
 from streams import topics
 from streams.logs.contract import LogReader, Outgoing, Record
 from streams.logs.embedded import EmbeddedLog
-from streams.steward import Keyring, Observer, Settings, Snapshots, Steward
+from streams.steward import Keyring, Observer, Settings, Snapshots, Steward, audit
 from streams.steward.fold import TOPIC_OF
 
 CASES = sorted((Path(__file__).parents[2] / "schemas" / "cases").glob("*.json"))
@@ -156,3 +156,10 @@ def verified(items: Iterable[bytes], pool: str = POOL) -> tuple[ChainReader, lis
     receipts = [reader.push(data) for data in items]
     reader.check_complete()
     return reader, receipts
+
+
+def audit_clean(items: Iterable[bytes], pool: str = POOL) -> ChainReader:
+    """The end of a chain that verifies and whose every decision is decided again."""
+    reader, receipts = verified(items, pool)
+    assert audit(receipts) is None
+    return reader
