@@ -71,6 +71,7 @@ class EmbeddedLog(Stored):
         except BaseException:
             database.close()
             raise
+        self._importing = database.get(layout.IMPORT_KEY) or b""
         self._clock = clock
         self._generations = [0] * self._partitions
         self._grown = asyncio.Event()
@@ -118,9 +119,45 @@ class EmbeddedLog(Stored):
         return positions
 
     async def open_writer(self, partition: int) -> "EmbeddedWriter":
-        """Become the partition's writer; earlier ones are fenced. Raises: Missing, Damaged."""
+        """Become the partition's writer; earlier ones are fenced.
+
+        Raises: Missing, Damaged; Misconfigured where an import was begun and not ended.
+        """
         self._check(topics.LEDGER, partition)
         self._database.check_alive()
+        if self._importing:
+            raise Misconfigured(
+                f"the import of pool {self._importing.decode(errors='replace')!r} was interrupted",
+                where=self.where,
+                todo="run the same import again",
+            )
+        return self._writer(partition)
+
+    async def begin_import(self, pool: bytes) -> "EmbeddedWriter":
+        """Become the writer of a pool's partition to bring in its ledger from elsewhere.
+
+        Until `end_import`, also by another process, `open_writer` refuses: a steward that went on
+        from a ledger cut short would write a second history. Raises: Damaged, DiskFull,
+        Misconfigured where another pool's import was begun and not ended.
+        """
+        if self._importing != pool:
+            partition = topics.partition_for(pool, self._partitions)
+            await self.open_writer(partition)
+            self._database.write([(layout.IMPORT_KEY, pool)])
+            self._importing = pool
+        return self._writer(topics.partition_for(pool, self._partitions))
+
+    @property
+    def importing(self) -> bytes | None:
+        """The key of the pool whose import was begun and not ended, if there is one."""
+        return self._importing or None
+
+    async def end_import(self) -> None:
+        """The ledger is whole: stewards may go on. Raises: DiskFull, Damaged."""
+        self._database.write([(layout.IMPORT_KEY, b"")])
+        self._importing = b""
+
+    def _writer(self, partition: int) -> "EmbeddedWriter":
         self._generations[partition] += 1
         return EmbeddedWriter(self, partition, self._generations[partition])
 

@@ -15,6 +15,8 @@ Keys (integers are big-endian, unsigned)
 4. A reserved start: 0xF0, topic code, partition; its value is 8 bytes, the smallest offset that the
    next record may get. It exists where a ledger was imported whose causes name such offsets.
 5. `FORMAT_KEY` (0xF1): its value is the format (1 byte, 1) and the number of partitions (4 bytes).
+   `IMPORT_KEY` (0xF2): the key of a pool whose ledger is being imported; with it the directory's
+   ledgers are not to be gone on with, because that pool's may be cut short.
 
 Value of a record, in order
 6. content type (1 byte, `CONTENT_CODES`; 255: one length byte and text follow), timestamp in ms
@@ -43,6 +45,7 @@ TOPIC_CODES: Final = {
 }
 CONTENT_CODES: Final = {CONTENT_CBOR: 0, CONTENT_JSON: 1, CONTENT_COSE: 2}
 FORMAT_KEY: Final = b"\xf1"
+IMPORT_KEY: Final = b"\xf2"
 FORMAT: Final = 1
 RECORD_KEY_BYTES: Final = 13
 
