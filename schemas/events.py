@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import cbor2
@@ -51,11 +51,12 @@ class _Fault(Exception):
 class _Reader:
     """One event's reading: whether integers may be strings, and whether all were in range."""
 
-    __slots__ = ("from_json", "in_range")
+    __slots__ = ("declared", "from_json", "in_range")
 
-    def __init__(self, from_json: bool) -> None:
+    def __init__(self, from_json: bool, declared: frozenset[str] | None) -> None:
         self.from_json = from_json
         self.in_range = True
+        self.declared = declared
 
     def integer(self, value: Any) -> int:
         """Any integer, written as one or, in JSON, as a decimal string."""
@@ -117,7 +118,14 @@ class _Reader:
         return text
 
     def amounts(self, value: Any) -> dict[str, int]:
-        return {name: self.quantity(amount) for name, amount in _map(value).items()}
+        amounts = {name: self.quantity(amount) for name, amount in _map(value).items()}
+        self.check_declared(amounts)
+        return amounts
+
+    def check_declared(self, names: Iterable[str]) -> None:
+        """An opening declares its own resources; other events are judged against the pool's."""
+        if self.declared is not None and not self.declared.issuperset(names):
+            raise _Fault("a resource that the pool does not declare")
 
     def gang(self, value: Any) -> list[dict[str, int]]:
         return [self.amounts(member) for member in _list(value)]
@@ -126,7 +134,11 @@ class _Reader:
         return [self.text(item) for item in _list(value)]
 
     def lend(self, value: Any) -> bool | list[str]:
-        return value if type(value) is bool else self.texts(value)
+        if type(value) is bool:
+            return value
+        names = self.texts(value)
+        self.check_declared(names)
+        return names
 
     def tree(self, value: Any) -> list[dict[str, Value]]:
         return [self.read(_map(node), _NODE_FIELDS, _NODE_REQUIRED) for node in _list(value)]
@@ -346,12 +358,20 @@ def parse_event(value: object, *, from_json: bool) -> Event | Malformed:
     kind = value.get("type")
     if type(kind) is not str or kind not in _FIELDS:
         return Malformed(pool=pool, field="type", detail="unknown event type")
-    reader = _Reader(from_json)
+    reader = _Reader(from_json, _declared(value) if kind == EventType.POOL_OPENED else None)
     parsed: dict[str, Any] = {"pool": pool, "type": kind}
     fault = _read_fields(value, kind, reader, parsed)
     if fault is not None:
         return Malformed(pool=pool, field=fault[0], detail=fault[1])
     return _build(kind, parsed, reader)
+
+
+def _declared(value: dict[str, Any]) -> frozenset[str] | None:
+    """The resources that an opening declares; None where they are no list of names."""
+    names = value.get("resources", [records.MDEV, records.UJ])
+    if type(names) is list and all(type(name) is str for name in names):
+        return frozenset(names)
+    return None
 
 
 def _read_fields(

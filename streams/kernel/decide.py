@@ -77,9 +77,6 @@ def _not_open(event: Event | Malformed) -> Decision | None:
         return _malformed(event.field)
     if not isinstance(event, PoolOpened):
         return admin.refusal(Reason.UNKNOWN_POOL)
-    field = _undeclared_field(event, event.resources)
-    if field is not None:
-        return _malformed(field)
     if not event.in_range:
         return admin.refusal(Reason.OUT_OF_RANGE)
     return admin.opening_fault(event)
@@ -92,15 +89,9 @@ def _malformed(field: str | None) -> Decision:
 
 
 def _undeclared_field(event: Event, resources: tuple[str, ...]) -> str | None:
-    """The field that names a resource which the pool did not declare."""
-    known = set(resources)
+    """The field that names a resource which the pool did not declare (an opening was judged)."""
     if isinstance(event, ClaimSubmitted):
-        return None if known.issuperset(event.demand) else "gang"
-    if isinstance(event, PoolOpened):
-        known = set(event.resources)
-        if not known.issuperset(event.capacity):
-            return "capacity"
-        return "tree" if undeclared(event.tree, event.resources) else None
+        return None if all(name in resources for name in event.demand) else "gang"
     if isinstance(event, TreeSet):
         return "tree" if undeclared(event.tree, resources) else None
     return None

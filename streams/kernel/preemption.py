@@ -218,11 +218,11 @@ class _Trial:
 
     def _leaves(self, node: Node, at: int) -> Iterator[Node]:
         """Leaves below `node` that are over their guarantee all the way below the common node."""
-        for child in node.children if node in self.path else node.over[at]:
-            if child in self.path:
-                if not child.is_leaf:
-                    yield from self._leaves(child, at)
-            elif self._over(child, at):
+        shared = self.path[self.path.index(node) - 1] if node in self.path else self.path[-1]
+        if not shared.is_leaf:
+            yield from self._leaves(shared, at)
+        for child in node.over[at]:
+            if child is not shared and self._over(child, at):
                 yield from self._over_leaves(child, at)
 
     def _over_leaves(self, node: Node, at: int) -> Iterator[Node]:

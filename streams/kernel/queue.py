@@ -9,7 +9,7 @@ Not here: the order in which shapes are tried (`passes`), and when a claim joins
 2. `least` of a node is, per resource, the smallest demand that waits below it: what exceeds a
    bound at the node with its least demand exceeds it with every demand.
 
-Invariant: `node.least is None` (to be computed) implies the same for every node above it.
+Invariant: a node's `least` is None (to be computed) or what its waiting shapes make it.
 Profile: §4.3.
 """
 
@@ -123,7 +123,7 @@ def count(leaf: Node, step: int) -> None:
 
 def _forget_least(leaf: Node) -> None:
     node: Node | None = leaf
-    while node is not None and node.least is not None:
+    while node is not None:
         node.least = None
         node = node.parent
 
