@@ -9,12 +9,13 @@ Profile: §2.5-§2.8, §3, §4.1-§4.3, §5, §6.5.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from schemas.records import EventType, Kind, Reason
-from tests.schemas.cddl_support import encoded, findings
+from tests.schemas.cddl_support import CDDL, core_findings, encoded, findings
 from tests.schemas.test_cddl_events import DID, event, opened, reading, submitted
 
 HASH = bytes(range(32))
@@ -152,7 +153,7 @@ GOOD = [
         },
     ),
     ("duplicate", {"of": 0}),
-    refused("malformed", field=None),
+    refused("malformed"),
     refused("malformed", field="gang"),
     refused("out-of-range"),
     refused("event-id-reused"),
@@ -227,7 +228,7 @@ BAD = [
         {"verdicts": [{"claim": "a", "verdict": "unknown", "mean_uw": 1}], "order": []},
     ),
     ("a negative seq", "duplicate", {"of": -1}),
-    ("malformed without field", *refused("malformed")),
+    ("a null field", *refused("malformed", field=None)),
     ("an unknown rule of the tree", *refused("tree-invalid", id="a", rule="loop")),
     ("a state at another reason", *refused("progress-fell", state="held")),
     ("an unknown reason", *refused("because")),
@@ -254,8 +255,11 @@ FIRST = [
     ("claim.preempting", {**CLAIM, "for": "b", "basis": "declared", "priority": 0}, submitted()),
     ("meter.gap", {"device": "g"}, reading(uj=None)),
     ("idle.reviewed", {"verdicts": [], "order": []}, event("idle.review")),
+    ("pool.opened", {}, RAW),
     ("duplicate", {"of": 3}, submitted(id="e")),
-    (*refused("malformed", field=None), RAW),
+    ("duplicate", {"of": 3}, event("policy.set", id="e", policy={"agingms": 1})),
+    ("duplicate", {"of": 3}, RAW),
+    (*refused("malformed"), RAW),
     (*refused("out-of-range"), submitted(priority=-1001)),
 ]
 NOT_FIRST = [
@@ -277,13 +281,25 @@ WRONG_EVENT = [
 
 def taken(value: dict[str, Any]) -> bool:
     """Whether the grammar has this core, deterministically encoded."""
-    return not findings("receipt-core", encoded(value))
+    return not core_findings(encoded(value))
 
 
 @pytest.mark.parametrize(("kind", "body"), GOOD)
 def test_the_grammar_takes_each_decision(kind: str, body: dict[str, Any]) -> None:
     """Each kind has the body of §3's table, with each reason's own details."""
+    assert core_findings(encoded(core(kind, body))) == []
+
+
+def test_a_core_is_what_one_of_the_kinds_is() -> None:
+    """`receipt-core` is the choice of the kinds' rules, all of them and no other."""
+    text = (CDDL / "receipts.cddl").read_text()
+    choice = re.search(r"^receipt-core = (.*?)\n\n", text, re.M | re.S)
+    assert choice is not None
+    rules = [kind.value.replace(".", "-") + "-core" for kind in Kind]
+    assert sorted(re.split(r"\s*/\s*", choice[1])) == sorted(rules)
+    kind, body = GOOD[0]
     assert findings("receipt-core", encoded(core(kind, body))) == []
+    assert findings("receipt-core", encoded(core("pool.closed", body)))
 
 
 def test_every_kind_and_every_reason_has_a_row() -> None:
