@@ -68,7 +68,9 @@ class Steward:
         try:
             while not stopping.is_set():
                 await self._attempt(self._settings.wait_ms, stopping)
-            await self.finish()
+                # A log that always has something at hand would never let anybody else run.
+                await asyncio.sleep(0)
+            await self._finish_or_leave()
         finally:
             await self.close()
 
@@ -87,6 +89,15 @@ class Steward:
                 await session.finish()
             finally:
                 await session.close()
+
+    async def _finish_or_leave(self) -> None:
+        """Finish; where another has taken over, or the log is away, there is nothing to finish."""
+        try:
+            await self.finish()
+        except LogTrouble as trouble:
+            if trouble.remedy is Remedy.STOP:
+                raise
+            self._observer.reopening(self.number, trouble, 0)
 
     async def close(self) -> None:
         """Let go of the partition as it is. Never raises; may be called twice."""

@@ -129,16 +129,21 @@ class Session:
         if waiting:
             faults.reach(faults.Point.BEFORE_DECIDE)
             await self._fill(draft)
-        await self._append(draft, started_ns, finishing=False)
+        grown = self._unsnapshotted + len(draft.receipts)
+        snapshot = self._snapshots is not None and grown >= self._settings.snapshot_receipts
+        # A snapshot comes with heads, because after a restart it stands for those before it.
+        await self._append(draft, started_ns, all_heads=snapshot)
+        if snapshot:
+            await self._snapshot()
         await self._now_and_then(idle=not waiting)
         return waiting
 
     async def finish(self) -> None:
         """Publish the heads that are owed and write a snapshot. Raises: LogTrouble."""
         draft = Draft(self.partition, self._keyring)
-        await self._append(draft, time.perf_counter_ns(), finishing=True)
-        if self._snapshots is not None and self._unsnapshotted:
-            await self._snapshots.save(self._log, self.partition, self._observer)
+        await self._append(draft, time.perf_counter_ns(), all_heads=True)
+        if self._unsnapshotted:
+            await self._snapshot()
 
     async def close(self) -> None:
         """Let go of the partition. Never raises."""
@@ -172,12 +177,12 @@ class Session:
             # What is drafted is appended; the next step meets the trouble with nothing at stake.
             return False
 
-    async def _append(self, draft: Draft, started_ns: int, *, finishing: bool) -> None:
+    async def _append(self, draft: Draft, started_ns: int, *, all_heads: bool) -> None:
         now_ms = _steady_ms()
         for pool in draft.touched.values():
             self._heads.grown(pool, now_ms)
         pools = self.partition.pools
-        heads: list[Entry] = list(self._heads.due(pools, now_ms, all_of_them=finishing))
+        heads: list[Entry] = list(self._heads.due(pools, now_ms, all_of_them=all_heads))
         entries = draft.entries + heads
         if entries:
             faults.reach(faults.Point.BEFORE_APPEND)
@@ -199,10 +204,12 @@ class Session:
             elapsed_us=elapsed_us,
         )
 
-    async def _now_and_then(self, *, idle: bool) -> None:
-        if self._snapshots and self._unsnapshotted >= self._settings.snapshot_receipts:
+    async def _snapshot(self) -> None:
+        if self._snapshots is not None:
             self._unsnapshotted = 0
             await self._snapshots.save(self._log, self.partition, self._observer)
+
+    async def _now_and_then(self, *, idle: bool) -> None:
         steady_ms = _steady_ms()
         if steady_ms - self._noted_ms >= NOTE_MS:
             self._noted_ms = steady_ms

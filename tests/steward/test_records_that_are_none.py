@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from steward_support import (
     POOL,
     SIGNER,
@@ -227,3 +229,60 @@ def test_a_time_beyond_reason_does_not_stop_the_partition() -> None:
             )
         )
     assert [receipt.closed_at_ms for receipt in draft.receipts] == [0, 253_402_300_799_999]
+
+
+VALID = [opened().value, claim("a", 1).value, b'{"pool": "p", "type": "tick"}']
+BYTES = st.one_of(
+    st.binary(max_size=60),
+    st.tuples(st.sampled_from(VALID), st.integers(0, 200), st.integers(0, 255)).map(
+        lambda how: how[0][: how[1]] + bytes([how[2]]) + how[0][how[1] + 1 :]
+    ),
+    st.sampled_from(VALID),
+)
+FUZZED = st.builds(
+    Outgoing,
+    topic=st.sampled_from(topics.INPUT_TOPICS),
+    key=st.sampled_from([b"p", b"p", b"p", b"q", b"", None, b"\xff"]),
+    value=BYTES,
+    content_type=st.sampled_from(["application/cbor", "application/json", "", "x"]),
+    timestamp_ms=st.integers(-5, 5000),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(events=st.lists(FUZZED, max_size=12))
+def test_any_bytes_are_decided_or_buried(events: list[Outgoing]) -> None:
+    """Whatever arrives, nothing escapes, every record is past, and the ledger audits clean."""
+    partition = Partition(number=0)
+    draft = Draft(partition, Keyring([SIGNER]))
+    at = dict.fromkeys(topics.INPUT_TOPICS, 0)
+    for event in [opened(), *events]:
+        draft.add(record_of(event, at[event.topic]))
+        at[event.topic] += 1
+    for pool in partition.pools:
+        sealed = [
+            entry.value
+            for entry in draft.entries
+            if entry.topic == topics.LEDGER and entry.key == pool.encode()
+        ]
+        assert audit(verified(sealed, pool)[1]) is None
+    buried = [entry for entry in draft.entries if entry.topic == topics.DEAD]
+    assert len(buried) == draft.dead_letters
+    answered = {(receipt.cause.topic, receipt.cause.offset) for receipt in draft.receipts}
+    assert draft.events >= len(answered) + len(buried)
+    for topic in topics.INPUT_TOPICS:
+        assert partition.positions[topic] <= at[topic]
+
+
+def record_of(event: Outgoing, offset: int) -> Record:
+    """The record that an event would be."""
+    return Record(
+        topic=event.topic,
+        partition=0,
+        offset=offset,
+        timestamp_ms=event.timestamp_ms or 0,
+        order=offset,
+        key=event.key,
+        value=event.value,
+        content_type=event.content_type,
+    )

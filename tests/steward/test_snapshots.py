@@ -3,8 +3,20 @@
 from dataclasses import replace
 from pathlib import Path
 
-from steward_support import POOL, TIMELESS, busy_day, claim, decide, ledger, opened, steward
+from steward_support import (
+    POOL,
+    SIGNER,
+    TIMELESS,
+    busy_day,
+    claim,
+    decide,
+    ledger,
+    opened,
+    records,
+    steward,
+)
 
+from schemas.heads import open_head
 from streams import topics
 from streams.logs.contract import Entry
 from streams.logs.embedded import EmbeddedLog
@@ -173,3 +185,20 @@ async def test_a_snapshot_does_not_say_what_the_ledger_does_not(tmp_path: Path) 
     assert list((tmp_path / "snapshots").glob("*")) == []
     await one.close()
     await log.close()
+
+
+async def test_no_head_is_lost_with_a_snapshot(tmp_path: Path) -> None:
+    """Whatever a steward was killed after, the next one's last head covers the whole ledger."""
+    settings = replace(TIMELESS, batch_events=7, snapshot_receipts=30, head_receipts=10_000)
+    for count in (9, 10, 11, 12):
+        directory = tmp_path / str(count)
+        log = EmbeddedLog(directory)
+        await log.publish(busy_day(count))
+        dropped = steward(log, settings=settings, snapshots=directory / "snapshots")
+        await dropped.decide_all()
+        await dropped.close()
+        await decide(log, settings=settings, snapshots=directory / "snapshots")
+        last = (await records(log, topics.HEADS))[-1]
+        head = open_head(last.value, [SIGNER.public_key]).statement
+        assert head.end.length == len(await ledger(log))
+        await log.close()
