@@ -22,6 +22,7 @@ from tests.schemas.cddl_support import CDDL, validate_receipt
 from tests.schemas.sealed_ledgers import Written, written
 
 CASES = sorted((CDDL.parent / "cases").glob("*.json"))
+VECTORS = sorted((CDDL.parent / "vectors").glob("*.json"))
 LENGTH = 100
 OPENED = {
     "type": "pool.opened",
@@ -58,6 +59,15 @@ def test_the_receipts_of_a_golden_case_are_in_the_grammar(path: Path) -> None:
     expected = {decision["kind"] for decisions in case["decisions"] for decision in decisions}
     assert kinds_checked(found) <= expected
     assert found.receipts or found.dead
+
+
+@pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)
+def test_the_golden_vectors_are_in_the_grammar(path: Path) -> None:
+    """The bytes that other implementations are held to are what the grammar says they are."""
+    receipts = json.loads(path.read_bytes())["receipts"]
+    assert receipts
+    for receipt in receipts:
+        validate_receipt(bytes.fromhex(receipt))
 
 
 @pytest.mark.parametrize("profile", PROFILES)
