@@ -8,8 +8,8 @@ them, so that a kernel that needs `schemas.records` does not load a signature li
 2. `wellformed`, `cbor`, `jsonform`: bytes to values and back, strictly (§6.6, §2.1).
 3. `keys`, `cose`, `receipts`: whose a receipt is, its seal and its core (§6.5).
 4. `chain`, `batch`: the numbered verification of a whole ledger (§6.6).
-5. `treehash`, `merkle`, `hashstore`, `heads`, `forks`, `trust`, `grading`, `proofs`, `rfc9942`: what
-   is signed about a ledger, and by whom (§6.7-§6.9).
+5. `treehash`, `merkle`, `hashstore`, `heads`, `forks`, `trust`, `grading`, `proofs`, `rfc9942`:
+   what is signed about a ledger, and by whom (§6.7-§6.9).
 
 Profile: the whole of `pool-1.md`, which lies beside this file.
 """
