@@ -128,9 +128,8 @@ def split_sequence(data: bytes) -> Iterator[bytes]:
 def _walk(data: bytes) -> None:
     """Raises `CborError("decode")` unless `data` is one item of the data model.
 
-    Not checked: that texts are UTF-8 (the decoder does), that keys are unique and in order. One long
-    function on purpose: every receipt of every ledger passes here, and a call costs as much as a
-    step.
+    Not checked: that texts are UTF-8 (the decoder does), that keys are unique and in order. This
+    is one long function on purpose: every receipt passes here, and a call costs as much as a step.
     """
     size = len(data)
     if size > BYTES_MAX:
