@@ -150,10 +150,9 @@ def _consumer(connection: Connection, isolation: str, **more: Any) -> Consumer:
         **connection.client_arguments(),
         isolation_level=isolation,
         enable_auto_commit=False,
-        auto_offset_reset="none",
         fetch_max_wait_ms=connection.tuning.fetch_wait_ms,
         max_partition_fetch_bytes=PARTITION_FETCH_BYTES,
-        **more,
+        **({"auto_offset_reset": "none"} | more),
     )
     return cast(Consumer, made)
 
@@ -170,6 +169,8 @@ def group_consumer(connection: Connection) -> Consumer:
         connection,
         "read_committed",
         group_id=connection.prefix + connection.group,
+        # It reads nothing, but the library wants a position for what it is handed.
+        auto_offset_reset="earliest",
         session_timeout_ms=tuning.session_ms,
         heartbeat_interval_ms=tuning.heartbeat_ms,
         rebalance_timeout_ms=tuning.rebalance_ms,

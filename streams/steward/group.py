@@ -137,7 +137,8 @@ class Crew:
                 changed = asyncio.create_task(self._changed.wait())
                 await asyncio.wait({membership, stop, changed}, return_when=asyncio.FIRST_COMPLETED)
                 changed.cancel()
-            await self._finish()
+            if not membership.done():
+                await self._finish()
         finally:
             stop.cancel()
             await asyncio.gather(*(work.drop() for work in self._works.values()), *self._dropping)
