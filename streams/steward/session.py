@@ -36,6 +36,10 @@ from streams.steward.ticks import Ticker
 NOTE_MS: Final = 5000
 """How often positions are told to lag dashboards."""
 
+SNAPSHOT_BYTES_PER_RECEIPT: Final = 100
+"""A large state is written less often: one more receipt is waited for with every so many bytes of
+the last snapshot. So writing takes a few hundredths of the time that deciding takes."""
+
 
 class Session:
     """An open writer with its pools. Made by `open`."""
@@ -71,6 +75,7 @@ class Session:
         self._heads = HeadsDue(head_receipts=settings.head_receipts, head_ms=settings.head_ms)
         self._ticker = Ticker(settings.tick_ms) if settings.tick_ms is not None else None
         self._unsnapshotted = 0
+        self._snapshot_receipts = settings.snapshot_receipts
         self._noted_ms = 0
         self._seen_ms = 0
 
@@ -130,7 +135,7 @@ class Session:
             faults.reach(faults.Point.BEFORE_DECIDE)
             await self._fill(draft)
         grown = self._unsnapshotted + len(draft.receipts)
-        snapshot = self._snapshots is not None and grown >= self._settings.snapshot_receipts
+        snapshot = self._snapshots is not None and grown >= self._snapshot_receipts
         # A snapshot comes with heads, because after a restart it stands for those before it.
         await self._append(draft, started_ns, all_heads=snapshot)
         if snapshot:
@@ -207,7 +212,10 @@ class Session:
     async def _snapshot(self) -> None:
         if self._snapshots is not None:
             self._unsnapshotted = 0
-            await self._snapshots.save(self._log, self.partition, self._observer)
+            size = await self._snapshots.save(self._log, self.partition, self._observer)
+            self._snapshot_receipts = max(
+                self._settings.snapshot_receipts, size // SNAPSHOT_BYTES_PER_RECEIPT
+            )
 
     async def _now_and_then(self, *, idle: bool) -> None:
         steady_ms = _steady_ms()

@@ -14,8 +14,8 @@ class Settings:
     one event's receipts are never split. `fetch_records`: most read ahead of each input.
     `wait_ms`: longest wait for an input. `head_receipts`, `head_ms`: a pool's head is published
     after so many receipts or, if there are fewer, so long after the first of them.
-    `snapshot_receipts`: receipts between two snapshots. `tick_ms`: a pool whose deadline has passed
-    gets a `tick` at most so often; None where time is given by the events (traces, cases).
+    `snapshot_receipts`: fewest receipts between two snapshots. `tick_ms`: a pool whose deadline has
+    passed gets a `tick` at most so often; None where events bring their time (traces, cases).
     `tick_lag_ms`: no ticks while the inputs are further behind the clock than this.
     `backoff_ms`, `backoff_ms_max`: waits after trouble, doubled each time.
     """

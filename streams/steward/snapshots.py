@@ -62,8 +62,11 @@ class Snapshots:
                 observer.snapshot_ignored(number, f"{path.name}: {error}")
         return Partition(number=number)
 
-    async def save(self, log: LogReader, partition: Partition, observer: Observer) -> None:
-        """Write a snapshot of a partition between two batches. Trouble is told, not raised."""
+    async def save(self, log: LogReader, partition: Partition, observer: Observer) -> int:
+        """Write a snapshot of a partition between two batches; its bytes, 0 if it was not written.
+
+        Trouble is told, not raised.
+        """
         try:
             await _locate(log, partition)
             content = _packed(partition)
@@ -72,8 +75,10 @@ class Snapshots:
             await asyncio.to_thread(_write, path, content)
             for old in list(self._newest_first(partition.number))[KEEP:]:
                 old.unlink(missing_ok=True)
+            return len(content)
         except (Unusable, OSError, LogTrouble) as error:
             observer.snapshot_ignored(partition.number, f"not written: {error}")
+            return 0
 
     def _newest_first(self, number: int) -> Iterator[Path]:
         found = []
