@@ -35,13 +35,14 @@ class Gate:
     def __init__(self) -> None:
         self._opened = asyncio.Event()
         self._inside = 0
+        self._waiting = 0
         self._left = asyncio.Event()
         self._left.set()
 
     @property
-    def is_open(self) -> bool:
-        """Whether one may pass."""
-        return self._opened.is_set()
+    def is_waited_at(self) -> bool:
+        """Whether somebody waits to pass."""
+        return self._waiting > 0
 
     def open(self) -> None:
         """Let everybody pass."""
@@ -55,8 +56,12 @@ class Gate:
     @contextlib.asynccontextmanager
     async def passage(self) -> AsyncIterator[None]:
         """Wait until the gate is open; it cannot be shut while one is inside."""
-        while not self._opened.is_set():
-            await self._opened.wait()
+        self._waiting += 1
+        try:
+            while not self._opened.is_set():
+                await self._opened.wait()
+        finally:
+            self._waiting -= 1
         self._inside += 1
         self._left.clear()
         try:
@@ -79,11 +84,11 @@ class GatedLog:
 
     @property
     def idle_s(self) -> float:
-        """How long, with the gate open, nothing was asked of it, in seconds."""
-        return self._now() - self._used_at if self.gate.is_open else 0.0
+        """How long nothing was asked of it, in seconds; waiting at the gate is not idleness."""
+        return 0.0 if self.gate.is_waited_at else self._now() - self._used_at
 
     def touch(self) -> None:
-        """Count as used now: the gate was just opened, or something is asked."""
+        """Count as used now."""
         self._used_at = self._now()
 
     def _now(self) -> float:

@@ -23,7 +23,7 @@ from typing import Final
 from streams import topics
 from streams.logs import limits
 from streams.logs.contract import MAX_READ_RECORDS, Fetched, Outgoing, Position
-from streams.logs.errors import LogTrouble, Misconfigured, Missing
+from streams.logs.errors import Misconfigured, Missing
 from streams.logs.kafka_admin import Cluster, describe
 from streams.logs.kafka_client import (
     Consumer,
@@ -32,7 +32,7 @@ from streams.logs.kafka_client import (
     start_consumer,
     stop_consumer,
 )
-from streams.logs.kafka_errors import CLIENT_ERRORS, words
+from streams.logs.kafka_errors import words
 from streams.logs.kafka_options import Connection
 from streams.logs.kafka_publisher import Publisher
 from streams.logs.kafka_reader import Cursors, Offsets
@@ -154,7 +154,8 @@ class KafkaLog(KafkaReader):
 
     async def note_positions(self, partition: int, positions: Mapping[str, int]) -> None:
         """Tell lag dashboards how far a steward has come; never raises, and not at every call."""
-        await self._lag.note(partition, positions)
+        if self._cluster is not None:
+            await self._lag.note(partition, positions, self._cluster.partitions)
 
     async def close(self) -> None:
         """Release every connection; never raises."""
@@ -171,7 +172,7 @@ class _Lag:
         self._noted_at = 0.0
         self._turn = asyncio.Lock()
 
-    async def note(self, partition: int, positions: Mapping[str, int]) -> None:
+    async def note(self, partition: int, positions: Mapping[str, int], partitions: int) -> None:
         """Remember, and commit if it is time to."""
         for topic, offset in positions.items():
             self._positions[topic, partition] = offset
@@ -182,25 +183,31 @@ class _Lag:
             self._noted_at = now
             try:
                 async with asyncio.timeout(self._connection.tuning.stop_ms / 1000):
-                    await self._commit()
-            except (LogTrouble, *CLIENT_ERRORS) as error:
+                    await self._commit(partitions)
+            except Exception as error:
+                # Whatever it is, it must not stop a steward.
                 _log.info("positions for dashboards not committed: %s", words(error))
                 await self._drop()
 
-    async def _commit(self) -> None:
+    async def _commit(self, partitions: int) -> None:
         connection = self._connection
         if self._consumer is None:
             group = connection.group + LAG_GROUP_SUFFIX
             self._consumer = await start_consumer(positions_consumer(connection, group))
+            # All at once: the library mixes up what it knows of an assignment that is replaced.
+            places = [
+                place_of(connection, topic, number)
+                for topic in topics.INPUT_TOPICS
+                for number in range(partitions)
+            ]
+            self._consumer.assign(places)
+            for place in places:
+                self._consumer.seek(place, 0)
+            self._consumer.pause(*places)
         offsets = {
-            place_of(connection, topic, partition): offset
-            for (topic, partition), offset in self._positions.items()
+            place_of(connection, topic, number): offset
+            for (topic, number), offset in self._positions.items()
         }
-        places = list(offsets)
-        self._consumer.assign(places)
-        for place, offset in offsets.items():
-            self._consumer.seek(place, offset)
-        self._consumer.pause(*places)
         await self._consumer.commit(offsets)
 
     async def _drop(self) -> None:

@@ -104,9 +104,7 @@ class Crew:
                 log = GatedLog(self._log, fenced_pause_ms=self._fenced_pause_ms)
                 work = self._works[number] = _Work(log, self._make(log, number))
                 work.task.add_done_callback(partial(self._ended, number))
-            work = self._works[number]
-            work.log.touch()
-            work.log.gate.open()
+            self._works[number].log.gate.open()
 
     def is_alive(self) -> bool:
         """Whether every partition's work goes on, or has stopped and said so."""

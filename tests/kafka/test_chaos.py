@@ -3,6 +3,7 @@
 Real processes, real signals, real brokers. Longer runs of the same: `chaos.py`.
 """
 
+import asyncio
 import signal
 import uuid
 from collections.abc import AsyncIterator
@@ -11,9 +12,11 @@ from pathlib import Path
 import pytest
 from brokers import LocalCluster, local_cluster
 from chaos_support import Deployment
-from support import QUICK
+from support import QUICK, set_topic, tuned
 
+from streams import topics
 from streams.faults import Point
+from streams.logs.kafka_admin import SETTINGS
 from streams.logs.kafka_options import Connection
 
 POINTS = (
@@ -62,7 +65,7 @@ async def test_a_zombie_is_fenced(deployment: Deployment) -> None:
 
 
 async def test_a_transaction_that_times_out_is_given_up(deployment: Deployment) -> None:
-    """A steward that sleeps past its transaction finds it aborted, and goes on from the ledger."""
+    """Asleep past its transaction, a steward finds it aborted and goes on from the ledger."""
     await deployment.open()
     alone = tuned(deployment.connection, transaction_ms=1_500)
     deployment.connection = alone
@@ -77,7 +80,7 @@ async def test_a_transaction_that_times_out_is_given_up(deployment: Deployment) 
 
 
 async def test_a_send_that_fails_is_tried_again(deployment: Deployment) -> None:
-    """While the ledger's topic refuses a batch nothing is lost; once it is widened all goes on."""
+    """While the ledger's topic refuses a batch nothing is lost; widened, all goes on."""
     await deployment.open()
     steward = deployment.steward("steward", partitions=[0, 1, 2])
     await steward.says("appended", times=5)
@@ -92,13 +95,14 @@ async def test_work_that_hangs_is_handed_on(deployment: Deployment) -> None:
     """A steward slower than its poll interval loses its partitions, and decides nothing twice."""
     await deployment.open()
     deployment.connection = tuned(deployment.connection, poll_interval_ms=3_000)
-    slow = deployment.steward("slow", hang=(4, 12.0))
-    await slow.says("hanging")
     other = deployment.steward("other")
-    for partition in range(3):
-        await other.says("opened", partition=partition)
+    await other.says("appended", times=5)
+    slow = deployment.steward("slow", hang=(5, 20.0))
+    await slow.says("hanging")
+    (hung,) = (line["partition"] for line in slow.told() if line["what"] == "hanging")
+    before = other.count("opened", partition=hung)
+    await other.says("opened", partition=hung, times=before + 1)
     assert slow.count("awake") == 0
-    await slow.says("awake")
     await deployment.verify()
 
 
