@@ -69,6 +69,11 @@ class Frontier:
         """How many leaves were appended."""
         return self._size
 
+    @property
+    def peaks(self) -> tuple[bytes, ...]:
+        """The roots of its perfect subtrees, largest first; `treehash.fold` makes the root."""
+        return tuple(self._peaks)
+
     def append(self, leaf: bytes) -> None:
         """Append one leaf hash (32 bytes)."""
         node = leaf

@@ -1,0 +1,364 @@
+"""The service around the witness: its commands, its health answer, its metrics."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from schemas.keys import did_key, new_pem
+from tests.witness.ledger import OTHER_STEWARD, STEWARD, WITNESS, Ledger
+from tests.witness.support import Process, Steward, environment, lines, new_state, opened, published
+from witness import web
+from witness.cli import main
+from witness.health import Health
+from witness.kafka import parse_options
+from witness.outcome import Kind, Outcome, Refusal
+from witness.trouble import Reason, Trouble
+
+
+class Ticks:
+    """A steady clock that tests move."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def ticks() -> Ticks:
+    return Ticks()
+
+
+@pytest.fixture
+def health(ticks: Ticks) -> Health:
+    return Health(patience_s=60, silence_s=600, clock=ticks)
+
+
+@pytest.fixture
+def steward(tmp_path: Path) -> Iterator[Steward]:
+    steward = Steward(tmp_path / "log")
+    yield steward
+    steward.close()
+
+
+def codes(health: Health) -> list[str]:
+    return [fault["code"] for fault in health.faults()]
+
+
+def round_done(health: Health, *, behind_ms: int = 0, unpublished: int = 0) -> None:
+    health.round_done(clock_behind_ms=behind_ms, unpublished=unpublished)
+
+
+def test_a_witness_that_works_is_well(health: Health, ticks: Ticks) -> None:
+    """Rounds and heads keep the answer good."""
+    for _ in range(100):
+        ticks.now += 50
+        health.head_came("alpha")
+        round_done(health)
+    assert health.report()["ok"] is True
+
+
+def test_the_answer_turns_bad_when_heads_stop_coming(health: Health, ticks: Ticks) -> None:
+    """No head for the time of silence; and good again with the next."""
+    for _ in range(11):
+        ticks.now += 55
+        round_done(health)
+    assert codes(health) == ["no-heads"]
+    health.head_came("alpha")
+    assert codes(health) == []
+
+
+def test_silence_may_be_allowed(ticks: Ticks) -> None:
+    """A pool where nothing happens has no heads: `silence_s=0` says that this is fine."""
+    health = Health(patience_s=60, silence_s=0, clock=ticks)
+    ticks.now += 1e6
+    round_done(health)
+    assert codes(health) == []
+
+
+def test_the_answer_turns_bad_when_it_stops_signing(
+    health: Health, ticks: Ticks, tmp_path: Path
+) -> None:
+    """Receipts that no countersignature covers: a ledger that grows without heads, too."""
+    ledger = Ledger().grow(10)
+    witness = opened(new_state(tmp_path))
+    witness.step(ledger.head(), ledger.receipts)
+    ledger.grow(5)
+    witness.take_receipts("alpha", enumerate(ledger.receipts[10:]))
+    for _ in range(3):
+        health.pool(witness.pools["alpha"])
+        health.head_came("alpha")
+        round_done(health)
+        ticks.now += 31
+    round_done(health)
+    assert codes(health) == ["not-signing"]
+    witness.step(ledger.head())
+    health.pool(witness.pools["alpha"])
+    assert codes(health) == []
+
+
+def test_a_fork_stays_bad(health: Health, ticks: Ticks, tmp_path: Path) -> None:
+    """Nothing makes a forked pool well again."""
+    ledger = Ledger().grow(10)
+    witness = opened(new_state(tmp_path))
+    witness.step(ledger.head(), ledger.receipts)
+    health.outcome(witness.step(ledger.head(root=bytes(32))))
+    health.pool(witness.pools["alpha"])
+    ticks.now += 10
+    round_done(health)
+    assert health.faults() == [
+        {
+            "code": "forked",
+            "pool": "alpha",
+            "detail": "forked 10: heads of 10 and 10 receipts cannot both be true",
+        }
+    ]
+
+
+def test_what_else_makes_it_bad(health: Health, ticks: Ticks) -> None:
+    """Standing still, an unreadable log, a clock behind, statements that cannot be published."""
+    round_done(health, behind_ms=400_000)
+    assert codes(health) == ["clock"]
+    round_done(health)
+    health.went_back()
+    assert codes(health) == ["log-went-back"]
+    ticks.now += 61
+    assert codes(health) == ["standing-still", "log-unreadable"]
+    health.trouble("log-unavailable", "no answer")
+    assert codes(health) == ["log-unreadable"]
+    round_done(health, unpublished=1)
+    ticks.now += 61
+    round_done(health, unpublished=1)
+    assert codes(health) == ["unpublished"]
+    round_done(health)
+    refused = Outcome(kind=Kind.REFUSED, pool="alpha", length=3, reason=Refusal.OWN_KEY)
+    health.outcome(refused)
+    assert codes(health) == ["own-key"]
+
+
+def get(url: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_the_answers_over_http(health: Health, ticks: Ticks) -> None:
+    """200 or 503 on /health, always 200 on /live, Prometheus text on /metrics, else 404."""
+    server = web.serve(health, port=0)
+    base = f"http://127.0.0.1:{server.server_port}"
+    health.outcome(Outcome(kind=Kind.SIGNED, pool="alpha", length=3, statement=b"x"))
+    assert get(base + "/health")[0] == 200
+    ticks.now += 1e6
+    status, body = get(base + "/health")
+    assert status == 503
+    assert "no-heads" in [fault["code"] for fault in json.loads(body)["faults"]]
+    assert get(base + "/live") == (200, '{"ok": true}')
+    status, text = get(base + "/metrics")
+    assert status == 200
+    assert 'pool_witness_heads_total{outcome="signed",pool="alpha"} 1.0' in text
+    assert "pool_witness_healthy 0.0" in text
+    assert get(base + "/other")[0] == 404
+    with pytest.raises(Trouble) as trouble:
+        web.serve(health, port=server.server_port)
+    assert trouble.value.reason is Reason.BAD_INPUT
+    server.shutdown()
+
+
+def test_the_whole_service_in_a_process(tmp_path: Path, steward: Steward) -> None:
+    """init, run with a health page, a head signed while it runs, SIGTERM, status, show."""
+    ledger = Ledger().grow(10)
+    steward.write_ledger(ledger)
+    process = Process(tmp_path, tmp_path / "log")
+    assert process.init().returncode == 0
+    arguments = process.arguments("run", "--data", str(process.data), "--port", "0")
+    running = subprocess.Popen(
+        arguments, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert running.stderr is not None
+    found = re.search(r"http://\S+/health", running.stderr.readline())
+    assert found is not None
+    deadline = time.monotonic() + 30
+    report: dict[str, object] = {}
+    while time.monotonic() < deadline and report.get("pools", {}) == {}:
+        report = json.loads(get(found[0])[1])
+        time.sleep(0.05)
+    running.send_signal(signal.SIGTERM)
+    out, err = running.communicate(timeout=30)
+    assert running.returncode == 0, err
+    assert json.loads(out) == {"outcome": "signed", "pool": "alpha", "length": 10}
+    assert report["ok"] is True
+    shown = lines(process.call("show", "alpha", "--out", str(tmp_path / "kept.cborseq")))[0]
+    assert (shown["length"], shown["forked"]) == (10, False)
+    kept = (tmp_path / "kept.cborseq").read_bytes()
+    assert kept == ledger.head() + published(tmp_path / "log")[0]
+
+
+def ended(arguments: list[str]) -> int:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert isinstance(end.value.code, int)
+    return end.value.code
+
+
+def run_line(tmp_path: Path, **changes: str | None) -> list[str]:
+    options: dict[str, str | None] = {
+        "--data": str(tmp_path / "log"),
+        "--key": str(tmp_path / "witness.pem"),
+        "--state": str(tmp_path / "witness.db"),
+    }
+    options |= {f"--{name}": value for name, value in changes.items()}
+    given = [part for name, value in options.items() if value is not None for part in (name, value)]
+    return ["run", "--once", *given]
+
+
+def test_init_makes_a_key_where_there_is_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One command makes both; again, it refuses, and leaves both alone."""
+    line = ["init", "--key", str(tmp_path / "w.pem"), "--state", str(tmp_path / "w.db"), "--json"]
+    assert ended(line) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["key_made"] is True
+    assert answer["did"].startswith("did:key:z6Mk")
+    assert (tmp_path / "w.pem").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "w.db").stat().st_mode & 0o777 == 0o600
+    before = (tmp_path / "w.pem").read_bytes(), (tmp_path / "w.db").read_bytes()
+    assert ended(line) == 2
+    assert "there is a store already" in capsys.readouterr().err
+    assert ((tmp_path / "w.pem").read_bytes(), (tmp_path / "w.db").read_bytes()) == before
+
+
+def test_init_makes_no_key_beside_an_existing_store(tmp_path: Path) -> None:
+    """A refused `init` leaves no new key behind."""
+    state = new_state(tmp_path)
+    assert ended(["init", "--key", str(tmp_path / "new.pem"), "--state", str(state)]) == 2
+    assert not (tmp_path / "new.pem").exists()
+
+
+WRONG_USES = [
+    ({"data": None}, 2, "name one log"),
+    ({"kafka": "localhost:9092"}, 2, "name one log"),
+    ({"key": "none.pem"}, 2, "No such file"),
+    ({"state": "none.db"}, 2, "no store"),
+    ({"data": "none"}, 2, "no log"),
+]
+
+
+@pytest.mark.parametrize(("changes", "status", "words"), WRONG_USES)
+def test_wrong_use_is_one_line(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    changes: dict[str, str | None],
+    status: int,
+    words: str,
+) -> None:
+    """What, where, what to do; exit 2; never a traceback."""
+    process = Process(tmp_path, tmp_path / "log")
+    new_state(tmp_path)
+    assert process.key.exists()
+    assert ended(run_line(tmp_path, **changes)) == status
+    errors = capsys.readouterr().err
+    assert words in errors
+    assert errors.count("\n") == 1
+
+
+def test_a_key_file_that_others_may_read_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A key is the witness's alone."""
+    process = Process(tmp_path, tmp_path / "log")
+    process.key.chmod(0o644)
+    new_state(tmp_path)
+    assert ended(run_line(tmp_path)) == 2
+    assert "others may read this key" in capsys.readouterr().err
+
+
+def test_an_encrypted_key_needs_its_password(tmp_path: Path) -> None:
+    """`--password-file`: the first line of a file opens it."""
+    key, word = tmp_path / "w.pem", tmp_path / "word"
+    key.write_bytes(new_pem(b"secret"))
+    key.chmod(0o600)
+    word.write_text("secret\n")
+    line = ["init", "--key", str(key), "--state", str(tmp_path / "w.db")]
+    assert ended(line) == 2
+    assert ended([*line, "--password-file", str(word)]) == 0
+
+
+def test_a_trust_file_limits_what_is_followed(
+    tmp_path: Path, steward: Steward, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--trust`: its pools and its stewards; a file that makes the witness a steward is refused."""
+    for pool in ("alpha", "beta"):
+        ledger = Ledger(pool=pool).grow(5)
+        steward.write_ledger(ledger)
+    Process(tmp_path, tmp_path / "log")
+    new_state(tmp_path)
+    trust = tmp_path / "trust.toml"
+    for key, status in ((WITNESS, 2), (OTHER_STEWARD, 0), (STEWARD, 0)):
+        trust.write_text(f'[pools.alpha]\nstewards = ["{did_key(key.public_key)}"]\n')
+        assert ended([*run_line(tmp_path, trust=str(trust)), "--json"]) == status
+    out, err = capsys.readouterr()
+    assert [json.loads(line)["pool"] for line in out.splitlines()] == ["alpha"]
+    assert "the witness's key is the steward's of alpha" in err
+    trust.write_text("[pools.alpha]")
+    assert ended(run_line(tmp_path, trust=str(trust))) == 2
+
+
+def test_status_says_no_when_a_pool_is_forked(
+    tmp_path: Path, steward: Steward, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit 1, the pool and the evidence; a run that finds the fork ends with 1, too."""
+    ledger = Ledger().grow(5)
+    steward.write_ledger(ledger)
+    process = Process(tmp_path, tmp_path / "log")
+    new_state(tmp_path)
+    assert ended(run_line(tmp_path)) == 0
+    assert ended(["status", "--state", str(process.state)]) == 0
+    steward.write("alpha", [], [ledger.head(root=bytes(32))])
+    assert ended(run_line(tmp_path)) == 1
+    assert ended(["status", "--state", str(process.state)]) == 1
+    capsys.readouterr()
+    assert ended(["show", "alpha", "--state", str(process.state), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["fork"]["lengths"] == [5, 5]
+    assert bytes.fromhex(shown["fork"]["evidence"]) == published(tmp_path / "log")[-1]
+
+
+def test_show_gives_the_key_for_trust_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The did:key, without a key file at hand; an unknown pool is wrong use."""
+    state = new_state(tmp_path)
+    assert ended(["show", "--state", str(state), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["did"] == did_key(WITNESS.public_key)
+    assert ended(["show", "gamma", "--state", str(state)]) == 2
+
+
+def test_kafka_options_are_read_and_misspelt_ones_refused() -> None:
+    """`name = value` lines with comments, by librdkafka's names."""
+    text = "# how to get in\nsecurity.protocol = SASL_SSL\nsasl.username=w # ours\n\n"
+    assert parse_options(text) == {"security.protocol": "SASL_SSL", "sasl.username": "w"}
+    for bad in ("securityprotocol = SSL", "no equals", "group.id = x"):
+        with pytest.raises(Trouble) as trouble:
+            parse_options(bad)
+        assert trouble.value.reason is Reason.BAD_INPUT
+
+
+def test_no_command_is_help(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a command: the help, and wrong use."""
+    assert ended([]) == 2
+    assert "run" in capsys.readouterr().err
+

@@ -1,0 +1,362 @@
+"""The service's loop: read, judge, publish; and read again what did not fit.
+
+What is right is `witness.follow`, signing is `witness.witness`, logs are `witness.sources`.
+
+A round, for each partition: heads, then the ledger (a head and its receipts are committed together,
+so a head that is seen has its receipts there), then our own topic; then each pool that got
+something is judged, and statements go out.
+1. At the start every statement under our key that is found published is compared with the store
+   (`witness.guard`), from where that was done last; then what the store holds is published again,
+   unless it was among them.
+2. A pool is *stuck* if its heads wait and the ledger was read to its end. The partition is then
+   read again from the first receipt that is not signed for; then, if it is still stuck, from the
+   start, with an inquest (`witness.inquest`); then with longer and longer pauses. So a bad read is
+   got over, a rewritten history is found, and neither keeps the machine busy.
+3. A log that ends before where it was read to was replaced: it is read again from the start.
+4. Trouble with the log is told and tried again; any other trouble ends the run, because only a new
+   start learns from the store what was signed.
+5. Where to read on is noted in the store now and then: a hint, never beyond what is signed for.
+
+Invariant: a statement is published only after `Witness` has returned it or the store has held it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from witness import faults
+from witness.health import Health
+from witness.outcome import Outcome
+from witness.sources import HEADS, LEDGER, TOPICS, WITNESS, Publisher, Reader
+from witness.trouble import Reason, Trouble
+from witness.witness import Witness
+
+POLL_S: Final = 0.1
+HEADS_AHEAD: Final = 1_024
+"""Heads that may wait for receipts before reading more heads waits, too."""
+NOTE_S: Final = 5.0
+"""How often, at most, the store is told where to read on."""
+END_S: Final = 1.0
+"""How often, at most, a quiet partition is asked for its ends."""
+RETRY_S_MAX: Final = 60.0
+TRIES_ONCE: Final = 2
+"""How often `once` tries a stuck pool again: from what is outstanding, then with an inquest."""
+
+_TRIED_AGAIN: Final = frozenset((Reason.LOG_UNAVAILABLE, Reason.LOG_DAMAGED))
+
+
+@dataclass(slots=True)
+class _Partition:
+    """Where one partition is read on, and which pools it has."""
+
+    number: int
+    offsets: dict[str, int]
+    pools: set[str] = field(default_factory=set)
+    ends_asked: float = 0.0
+
+
+@dataclass(slots=True)
+class _Stuck:
+    """How often a stuck pool was tried again, and when it may be next (steady clock)."""
+
+    tries: int = 0
+    next_try: float = 0.0
+
+
+class Runner:
+    """Follows every partition of a log for one witness. `hear` is told every outcome."""
+
+    def __init__(
+        self,
+        witness: Witness,
+        reader: Reader,
+        publisher: Publisher,
+        *,
+        health: Health | None = None,
+        hear: Callable[[Outcome], None] = lambda outcome: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._witness = witness
+        self._reader = reader
+        self._publisher = publisher
+        self.health = health or Health()
+        self._hear = hear
+        self._clock = clock
+        self._partitions: list[_Partition] = []
+        self._outgoing: list[tuple[str, bytes]] = []
+        self._started = False
+        self._found: set[bytes] = set()
+        self._stuck: dict[str, _Stuck] = {}
+        self._noted: dict[tuple[str, int], int] = {}
+        self._noted_at = clock()
+
+    async def start(self) -> None:
+        """Rule 1. Raises Trouble: `store-behind`, or of the log."""
+        self._noted = self._witness.store.positions()
+        self._partitions = [
+            _Partition(number, {topic: self._noted.get((topic, number), 0) for topic in TOPICS})
+            for number in range(await self._reader.partitions())
+        ]
+        for statement in await self._publisher.published():
+            self._check_published(statement)
+        for partition in self._partitions:
+            await self._check_ends(partition)
+            end = await self._reader.end(WITNESS, partition.number)
+            while partition.offsets[WITNESS] < end:
+                await self._read_own(partition, timeout_ms=1_000)
+        self._outgoing = [
+            (pool, statement)
+            for pool, statement in self._witness.statements()
+            if statement not in self._found
+        ]
+        self._found.clear()
+        self._started = True
+        await self._publish()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Rounds until `stop` is set. Raises Trouble that is not the log's to pass."""
+        pause = POLL_S
+        while not stop.is_set():
+            try:
+                if not self._started:
+                    await self.start()
+                pause = POLL_S if not await self.round() else 0.0
+            except Trouble as trouble:
+                if trouble.reason not in _TRIED_AGAIN:
+                    raise
+                self.health.trouble(trouble.reason, str(trouble))
+                pause = min(RETRY_S_MAX, max(1.0, pause * 2))
+            await _wait(stop, pause)
+        self._note(force=True)
+
+    async def once(self) -> None:
+        """Start, and rounds until the log's end is reached and nothing more comes of it."""
+        await self.start()
+        while await self.round() or not await self._at_end():
+            await asyncio.sleep(0)
+        for partition in self._partitions:
+            for _ in range(TRIES_ONCE):
+                await self._try_again(partition, at_once=True)
+        self._note(force=True)
+
+    async def round(self) -> bool:
+        """Once through all partitions; whether anything came. Raises Trouble."""
+        await self._publish()
+        any_came = False
+        for partition in self._partitions:
+            came = await self._read(partition)
+            if not came and self._clock() - partition.ends_asked > END_S:
+                partition.ends_asked = self._clock()
+                came = await self._check_ends(partition)
+                await self._try_again(partition)
+            any_came |= came
+        self._note()
+        self.health.round_done(
+            clock_behind_ms=self._witness.clock_behind_ms, unpublished=len(self._outgoing)
+        )
+        return any_came
+
+    async def _read(self, partition: _Partition) -> bool:
+        """One step in one partition; whether anything came."""
+        touched = await self._read_heads(partition)
+        touched |= await self._read_ledger(partition)
+        await self._read_own(partition)
+        for pool in sorted(touched):
+            await self._take(self._witness.judge(pool))
+            self._report(pool)
+        return bool(touched)
+
+    async def _read_heads(self, partition: _Partition) -> set[str]:
+        follows = self._witness.pools
+        ahead = sum(follows[pool].pending for pool in partition.pools if pool in follows)
+        if ahead > HEADS_AHEAD and not await self._ledger_ended(partition):
+            return set()
+        fetched = await self._reader.read(
+            HEADS, partition.number, offset_next=partition.offsets[HEADS], max_records=HEADS_AHEAD
+        )
+        partition.offsets[HEADS] = fetched.offset_next
+        touched = set()
+        for record in fetched.records:
+            pool = _pool(record.key)
+            if pool is None:
+                continue
+            touched.add(pool)
+            self.health.head_came(pool)
+            outcome = self._witness.take_head(pool, record.value, record.offset)
+            if outcome is not None:
+                await self._take([outcome])
+        partition.pools |= touched
+        return touched
+
+    async def _read_ledger(self, partition: _Partition) -> set[str]:
+        fetched = await self._reader.read(
+            LEDGER, partition.number, offset_next=partition.offsets[LEDGER]
+        )
+        partition.offsets[LEDGER] = fetched.offset_next
+        items: dict[str, list[tuple[int, bytes]]] = {}
+        for record in fetched.records:
+            pool = _pool(record.key)
+            if pool is not None:
+                items.setdefault(pool, []).append((record.offset, record.value))
+        for pool, receipts in items.items():
+            self._witness.take_receipts(pool, receipts)
+        self.health.receipts_read(len(fetched.records))
+        partition.pools |= items.keys()
+        return set(items)
+
+    async def _read_own(self, partition: _Partition, *, timeout_ms: int = 0) -> None:
+        """Statements of all witnesses: ours must be known. Raises Trouble(`store-behind`)."""
+        fetched = await self._reader.read(
+            WITNESS,
+            partition.number,
+            offset_next=partition.offsets[WITNESS],
+            timeout_ms=timeout_ms,
+        )
+        for record in fetched.records:
+            self._check_published(record.value)
+        partition.offsets[WITNESS] = fetched.offset_next
+
+    def _check_published(self, statement: bytes) -> None:
+        self._witness.check_published(statement)
+        if not self._started:
+            self._found.add(statement)
+
+    async def _take(self, outcomes: list[Outcome]) -> None:
+        for outcome in outcomes:
+            self.health.outcome(outcome)
+            self._hear(outcome)
+            if outcome.statement is not None:
+                self._stuck.pop(outcome.pool, None)
+                self._outgoing.append((outcome.pool, outcome.statement))
+        await self._publish()
+
+    async def _publish(self) -> None:
+        """Let out what is durable. A statement that cannot be published now waits."""
+        while self._outgoing:
+            await self._publisher.publish(*self._outgoing[0])
+            faults.reach(faults.Point.PUBLISHED)
+            del self._outgoing[0]
+
+    async def _check_ends(self, partition: _Partition) -> bool:
+        """Rule 3: whether the log was replaced by one that ends earlier."""
+        back = False
+        for topic in TOPICS:
+            if await self._reader.end(topic, partition.number) < partition.offsets[topic]:
+                partition.offsets[topic] = 0
+                back = True
+        if back:
+            self.health.went_back()
+            partition.offsets[HEADS] = 0
+            self._rewind(partition, 0)
+        return back
+
+    async def _try_again(self, partition: _Partition, *, at_once: bool = False) -> None:
+        """Rule 2, for every pool of the partition that is stuck and whose time has come."""
+        if not await self._ledger_ended(partition):
+            return
+        for pool in sorted(partition.pools & self._witness.pools.keys()):
+            follow = self._witness.pools[pool]
+            stuck = self._stuck.setdefault(pool, _Stuck())
+            if not follow.stuck or (self._clock() < stuck.next_try and not at_once):
+                continue
+            first_time = stuck.tries == 0 and follow.feed.offset is not None
+            stuck.tries += 1
+            stuck.next_try = self._clock() + min(RETRY_S_MAX, 2.0 ** (stuck.tries - 1))
+            self._rewind(partition, self._outstanding(partition) if first_time else 0)
+            await self._read_to_end(partition)
+            if follow.stuck and not first_time:
+                await self._inquire(partition, pool)
+
+    async def _read_to_end(self, partition: _Partition) -> None:
+        end = await self._reader.end(LEDGER, partition.number)
+        while partition.offsets[LEDGER] < end:
+            await self._read(partition)
+            await asyncio.sleep(0)
+
+    async def _inquire(self, partition: _Partition, pool: str) -> None:
+        """Look through the pool's whole ledger for the history that its heads speak of."""
+        inquest = self._witness.inquest(pool)
+        offset, end = 0, await self._reader.end(LEDGER, partition.number)
+        while offset < end:
+            fetched = await self._reader.read(
+                LEDGER, partition.number, offset_next=offset, timeout_ms=1_000
+            )
+            for record in fetched.records:
+                if _pool(record.key) == pool:
+                    inquest.add(record.value)
+            offset = fetched.offset_next
+            await asyncio.sleep(0)
+        outcome = self._witness.conclude(inquest)
+        if outcome is not None:
+            await self._take([outcome])
+        self._report(pool)
+
+    def _outstanding(self, partition: _Partition) -> int:
+        """Where the partition's first receipt lies that is not signed for."""
+        follows = [
+            self._witness.pools[pool] for pool in partition.pools & self._witness.pools.keys()
+        ]
+        offsets = [offset for follow in follows if (offset := follow.feed.offset) is not None]
+        return min([*offsets, partition.offsets[LEDGER]])
+
+    def _rewind(self, partition: _Partition, offset: int) -> None:
+        """Read a partition's ledger again, from `offset`."""
+        partition.offsets[LEDGER] = min(offset, partition.offsets[LEDGER])
+        for pool in partition.pools & self._witness.pools.keys():
+            self._witness.restart(pool)
+
+    async def _ledger_ended(self, partition: _Partition) -> bool:
+        end = await self._reader.end(LEDGER, partition.number)
+        return partition.offsets[LEDGER] >= end
+
+    async def _at_end(self) -> bool:
+        for partition in self._partitions:
+            for topic in (HEADS, LEDGER):
+                if partition.offsets[topic] < await self._reader.end(topic, partition.number):
+                    return False
+        return True
+
+    def _note(self, *, force: bool = False) -> None:
+        """Rule 5."""
+        if not force and self._clock() - self._noted_at < NOTE_S:
+            return
+        self._noted_at = self._clock()
+        positions = dict(self._positions())
+        if positions != self._noted:
+            self._witness.store.set_positions(positions)
+            self._noted = positions
+
+    def _positions(self) -> Iterator[tuple[tuple[str, int], int]]:
+        for partition in self._partitions:
+            follows = [
+                follow for pool, follow in self._witness.pools.items() if pool in partition.pools
+            ]
+            heads = [offset for follow in follows if (offset := follow.heads_offset) is not None]
+            yield (LEDGER, partition.number), self._outstanding(partition)
+            yield (HEADS, partition.number), min([*heads, partition.offsets[HEADS]])
+            yield (WITNESS, partition.number), partition.offsets[WITNESS]
+
+    def _report(self, pool: str) -> None:
+        follow = self._witness.pools.get(pool)
+        if follow is not None:
+            self.health.pool(follow)
+
+
+def _pool(key: bytes | None) -> str | None:
+    """The pool that a record's key names."""
+    try:
+        return None if key is None else key.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+async def _wait(stop: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    except TimeoutError:
+        return
