@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -25,8 +25,9 @@ from typing import Any, Final
 # aiokafka has no annotations and no marker file.
 import aiokafka  # type: ignore[import-untyped]
 from aiokafka import errors
+from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]
 
-from witness.sources import CONTENT_TYPE, LEDGER, READ_MAX, WITNESS, Batch, LogRecord
+from witness.sources import CONTENT_TYPE, READ_MAX, TOPICS, WITNESS, Batch, LogRecord
 from witness.trouble import Reason, Trouble
 
 REQUEST_SECONDS: Final = 10.0
@@ -128,16 +129,22 @@ class KafkaReader:
         return self._cluster.where
 
     async def partitions(self) -> int:
-        """How many partitions the ledger's topic has. Raises Trouble(`log-missing`)."""
+        """How many partitions the topics have. Raises Trouble(`log-missing`): none, or unlike."""
+        names = [self._cluster.prefix + topic for topic in TOPICS]
         async with self._asking("asking for the topics"):
-            consumer = await self._offsets_consumer()
-            topic = self._cluster.prefix + LEDGER
-            await consumer.topics()
-            found = consumer.partitions_for_topic(topic)
-        if not found:
-            todo = "run `pool topics create` first"
-            raise Trouble(Reason.LOG_MISSING, f"no topic {topic}", where=self.where, todo=todo)
-        return len(found)
+            admin = AIOKafkaAdminClient(**self._cluster.arguments())
+            try:
+                await admin.start()
+                described = await admin.describe_topics(names)
+            finally:
+                await admin.close()
+        counts = {topic["topic"]: len(topic["partitions"]) for topic in described}
+        for name in names:
+            if not counts.get(name) or counts[name] != counts.get(names[0]):
+                what = f"{name} has {counts.get(name, 0)} partitions"
+                todo = "run `pool topics create` first, and `pool doctor`"
+                raise Trouble(Reason.LOG_MISSING, what, where=self.where, todo=todo)
+        return counts[names[0]]
 
     async def end(self, topic: str, partition: int) -> int:
         """The read-uncommitted end offset."""
@@ -228,9 +235,8 @@ class KafkaPublisher:
         self._cluster = cluster
         self._producer: Any = None
 
-    async def published(self) -> Iterable[bytes]:
-        """Nothing: all that was published is in the topic."""
-        return ()
+    async def published(self) -> None:
+        """All that was published is in the topic."""
 
     async def publish(self, pool: str, statement: bytes) -> None:
         """Send a statement and wait until every in-sync replica has it."""

@@ -15,7 +15,8 @@ something is judged, and statements go out.
 3. A log that ends before where it was read to was replaced: it is read again from the start.
 4. Trouble with the log is told and tried again; any other trouble ends the run, because only a new
    start learns from the store what was signed.
-5. Where to read on is noted in the store now and then: a hint, never beyond what is signed for.
+5. Where to read on, and what was published, is noted in the store now and then: hints, never beyond
+   what is signed for and published.
 
 Invariant: a statement is published only after `Witness` has returned it or the store has held it.
 """
@@ -26,6 +27,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Final
 
 from witness import faults
@@ -89,7 +91,7 @@ class Runner:
         self._partitions: list[_Partition] = []
         self._outgoing: list[tuple[str, bytes]] = []
         self._started = False
-        self._found: set[bytes] = set()
+        self._published: set[bytes] = set()
         self._stuck: dict[str, _Stuck] = {}
         self._noted: dict[tuple[str, int], int] = {}
         self._noted_at = clock()
@@ -101,7 +103,9 @@ class Runner:
             _Partition(number, {topic: self._noted.get((topic, number), 0) for topic in TOPICS})
             for number in range(await self._reader.partitions())
         ]
-        for statement in await self._publisher.published():
+        held = await self._publisher.published()
+        self._published = self._witness.store.published() if held is None else set()
+        for statement in held or ():
             self._check_published(statement)
         for partition in self._partitions:
             await self._check_ends(partition)
@@ -111,9 +115,8 @@ class Runner:
         self._outgoing = [
             (pool, statement)
             for pool, statement in self._witness.statements()
-            if statement not in self._found
+            if sha256(statement).digest() not in self._published
         ]
-        self._found.clear()
         self._started = True
         await self._publish()
 
@@ -136,8 +139,8 @@ class Runner:
     async def once(self) -> None:
         """Start, and rounds until the log's end is reached and nothing more comes of it."""
         await self.start()
-        while await self.round() or not await self._at_end():
-            await asyncio.sleep(0)
+        while (came := await self.round()) or not await self._at_end():
+            await asyncio.sleep(0 if came else POLL_S / 10)
         for partition in self._partitions:
             for _ in range(TRIES_ONCE):
                 await self._try_again(partition, at_once=True)
@@ -222,8 +225,7 @@ class Runner:
 
     def _check_published(self, statement: bytes) -> None:
         self._witness.check_published(statement)
-        if not self._started:
-            self._found.add(statement)
+        self._published.add(sha256(statement).digest())
 
     async def _take(self, outcomes: list[Outcome]) -> None:
         for outcome in outcomes:
@@ -237,8 +239,10 @@ class Runner:
     async def _publish(self) -> None:
         """Let out what is durable. A statement that cannot be published now waits."""
         while self._outgoing:
-            await self._publisher.publish(*self._outgoing[0])
+            pool, statement = self._outgoing[0]
+            await self._publisher.publish(pool, statement)
             faults.reach(faults.Point.PUBLISHED)
+            self._published.add(sha256(statement).digest())
             del self._outgoing[0]
 
     async def _check_ends(self, partition: _Partition) -> bool:
@@ -327,7 +331,9 @@ class Runner:
         self._noted_at = self._clock()
         positions = dict(self._positions())
         if positions != self._noted:
-            self._witness.store.set_positions(positions)
+            current = {sha256(data).digest() for _, data in self._witness.statements()}
+            self._published &= current
+            self._witness.store.note(positions, self._published)
             self._noted = positions
 
     def _positions(self) -> Iterator[tuple[tuple[str, int], int]]:

@@ -102,8 +102,8 @@ class Reader(Protocol):
 class Publisher(Protocol):
     """Where statements go."""
 
-    async def published(self) -> Iterable[bytes]:
-        """Statements that it holds outside of the log's topic, to be checked at the start."""
+    async def published(self) -> Iterable[bytes] | None:
+        """All statements that it holds; None if they are in the log's topic alone."""
         ...
 
     async def publish(self, pool: str, statement: bytes) -> None:

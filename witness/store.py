@@ -43,6 +43,7 @@ CREATE TABLE tiles (pool TEXT NOT NULL, tile INTEGER NOT NULL, leaves BLOB NOT N
                     PRIMARY KEY (pool, tile)) WITHOUT ROWID;
 CREATE TABLE positions (topic TEXT NOT NULL, partition INTEGER NOT NULL, offset INTEGER NOT NULL,
                         PRIMARY KEY (topic, partition)) WITHOUT ROWID;
+CREATE TABLE published (digest BLOB PRIMARY KEY) WITHOUT ROWID;
 """
 
 
@@ -112,12 +113,23 @@ class Store:
             )
             faults.reach(faults.Point.WRITING)
 
-    def set_positions(self, positions: dict[tuple[str, int], int]) -> None:
-        """Note where to read on. Raises Trouble(`store-failed`)."""
+    def published(self) -> set[bytes]:
+        """SHA-256 of the statements that were noted as published: a hint, never too many."""
+        return {bytes(digest) for (digest,) in self._rows("SELECT digest FROM published")}
+
+    def note(self, positions: dict[tuple[str, int], int], published: Iterable[bytes]) -> None:
+        """Note where to read on and what need not be published again.
+
+        Raises Trouble(`store-failed`).
+        """
         with self._transaction() as connection:
             connection.executemany(
                 "INSERT OR REPLACE INTO positions (topic, partition, offset) VALUES (?, ?, ?)",
                 [(topic, partition, offset) for (topic, partition), offset in positions.items()],
+            )
+            connection.execute("DELETE FROM published")
+            connection.executemany(
+                "INSERT INTO published (digest) VALUES (?)", [(digest,) for digest in published]
             )
 
     def close(self) -> None:

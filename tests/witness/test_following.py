@@ -400,6 +400,42 @@ def test_the_run_goes_on_until_it_is_told_to_stop(
     assert witness.store.positions()["pool.ledger", 0] == 15
 
 
+class Unsteady(EmbeddedReader):
+    """A log that does not answer now and then."""
+
+    calls = 0
+
+    async def read(self, topic: str, partition: int, **options: int) -> Batch:
+        self.calls += 1
+        if self.calls in (2, 5):
+            raise Trouble(Reason.LOG_UNAVAILABLE, "no answer", where=self.where, todo="wait")
+        return await super().read(topic, partition, **options)
+
+
+def test_a_log_that_does_not_answer_is_tried_again(
+    log: Path, steward: Steward, witness: Witness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the start and later: told, counted, and got over."""
+    monkeypatch.setattr("witness.runner.RETRY_S_MAX", 0.05)
+    ledger = Ledger().grow(10)
+    steward.write_ledger(ledger)
+    told: list[Outcome] = []
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        reader, publisher = Unsteady(log), Outbox(log, witness.public_key)
+        runner = Runner(witness, reader, publisher, hear=told.append)
+        running = asyncio.create_task(runner.run(stop))
+        await until(lambda: kinds(told) == [(Kind.SIGNED, 10)])
+        stop.set()
+        await running
+        await publisher.close()
+        await reader.close()
+
+    asyncio.run(run())
+    assert len(published(log)) == 1
+
+
 async def until(true: Callable[[], bool], *, seconds: float = 20.0) -> None:
     async with asyncio.timeout(seconds):
         while not true():

@@ -361,4 +361,3 @@ def test_no_command_is_help(capsys: pytest.CaptureFixture[str]) -> None:
     """Without a command: the help, and wrong use."""
     assert ended([]) == 2
     assert "run" in capsys.readouterr().err
-

@@ -360,7 +360,7 @@ def test_a_run_can_be_looked_at_while_it_holds_the_store(tmp_path: Path, ledger:
         with closing(store.inspect(state)) as beside:
             assert list(beside.records()) == ["alpha"]
             with pytest.raises(Trouble):
-                beside.set_positions({("pool.ledger", 0): 1})
+                beside.note({("pool.ledger", 0): 1}, [])
 
 
 def test_records_of_tiles_grow_with_the_ledger(tmp_path: Path) -> None:
