@@ -129,6 +129,13 @@ class Cluster:
                 node.launch(libs, full_jit=self.plan.full_jit)
         self._await(self.nodes)
 
+    def kill(self, number: int) -> None:
+        """kill -9 a node. Raises Trouble if it does not run: nothing would have been killed."""
+        node = self.node(number)
+        if node.pid() is None:
+            raise Trouble(f"node {number} is not running")
+        node.end(signal.SIGKILL)
+
     def restart(self, number: int) -> None:
         """Start a node that was stopped or killed; one that runs is stopped first."""
         node = self.node(number)

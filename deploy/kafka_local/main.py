@@ -82,7 +82,7 @@ def _run(cluster: Cluster, options: argparse.Namespace) -> int:
         case "stop":
             cluster.stop(remove=options.remove)
         case "kill":
-            cluster.node(options.node).end(signal.SIGKILL)
+            cluster.kill(options.node)
         case "restart":
             cluster.restart(options.node)
         case "pause":

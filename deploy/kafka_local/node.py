@@ -150,7 +150,7 @@ class Node:
         except (OSError, ValueError):
             return None
         shown = subprocess.run(
-            ["ps", "-o", "stat=,args=", "-p", str(number)], capture_output=True, text=True
+            ["ps", "-ww", "-o", "stat=,args=", "-p", str(number)], capture_output=True, text=True
         ).stdout.strip()
         alive = shown and not shown.startswith("Z")
         return number if alive and str(self.directory / "server.properties") in shown else None
@@ -163,7 +163,10 @@ class Node:
         os.kill(number, what)
 
     def end(self, what: signal.Signals) -> None:
-        """End the node's process with a signal, by force if it does not go, and wait for it."""
+        """End the node's process with a signal, by force if it does not go, and wait for it.
+
+        A node that does not run is left as it is.
+        """
         number = self.pid()
         if number is None:
             return

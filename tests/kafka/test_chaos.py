@@ -157,9 +157,9 @@ async def test_leaders_and_coordinators_are_killed(
         deployment.steward("one")
         deployment.steward("other")
         for number in ("1", "2", "3"):
-            await asyncio.sleep(3)
+            await asyncio.sleep(1)
             await asyncio.to_thread(three_nodes.do, "kill", number)
-            await asyncio.sleep(5)
+            await asyncio.sleep(4)
             await asyncio.to_thread(three_nodes.do, "restart", number)
         await asyncio.sleep(2)
         assert await deployment.verify() > 100
