@@ -322,7 +322,9 @@ def _renewed(state: PoolState, body: Body) -> None:
 
 def _progressed(state: PoolState, body: Body) -> None:
     _renewed(state, body)
-    _claim(state, body).completed = _int(body["completed"])
+    claim = _claim(state, body)
+    claim.completed = _int(body["completed"])
+    claim.leaf.victims = None
 
 
 def _uncertain(state: PoolState, body: Body) -> None:
@@ -374,6 +376,7 @@ def _end_live(state: PoolState, claim: Claim, figure_uj: int) -> None:
     leaf.spent_uj += charge
     touched(state, leaf)
     del leaf.live_claims[claim.id]
+    leaf.victims = None
     state.live_count -= 1
     claim.state = ClaimState.ENDED
     claim.figure_uj = figure_uj
@@ -466,6 +469,7 @@ def _split(state: PoolState, body: Body) -> None:
 def _metered(state: PoolState, claim: Claim, amount: int, grade: str) -> None:
     held, freed = claim.hold_uj, claim.freed_uj
     claim.metered_uj += amount
+    claim.leaf.victims = None
     before = claim.metered_grade
     claim.metered_grade = grade if before is None else worst(before, grade)
     change_usage(state, claim, state.uj, claim.hold_uj - held)

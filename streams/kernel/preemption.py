@@ -15,6 +15,7 @@ Profile: §5.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cmp_to_key
 
 from schemas.records import Body, Grade, Kind, Reason
 from streams.kernel import projection
@@ -101,6 +102,10 @@ def before(one: Claim, other: Claim) -> bool:
     if one.priority != other.priority:
         return one.priority < other.priority
     return one.admission > other.admission
+
+
+def _order_of(one: Claim, other: Claim) -> int:
+    return -1 if before(one, other) else 1
 
 
 def make_plan(state: PoolState, claim: Claim) -> list[Claim] | None:
@@ -191,30 +196,37 @@ class _Trial:
         return found
 
     def _room(self, node: Node, parent: Node, at: int, top: int) -> int:
-        total = parent.occupied[at] - occupied(node, at, node.usage[at])
-        moved = dict.fromkeys(parent.touched)
-        moved.update(dict.fromkeys(child for child in self.freed if child.parent is parent))
-        for child in moved:
-            if child is not node:
-                total += occupied(child, at, self._projected(child, at))
-                total -= occupied(child, at, child.usage[at])
-        return top - self._projected(node, at) - total
+        room = projection.projected_room(node, top, at)
+        room += self._freed(node, at) + self.own[at]
+        for child in self.freed:
+            if child.parent is parent and child is not node:
+                expected = projection.projected(child, at)
+                room += occupied(child, at, expected)
+                room -= occupied(child, at, expected - self._freed(child, at))
+        return room
 
     def first_candidate(self, violated: list[Violation]) -> Claim | None:
         """The first live claim in the order of §5.2 that some violation makes a candidate."""
         best: Claim | None = None
         for node, at in violated:
             for leaf in self._leaves(node, at):
-                for claim in leaf.live_claims.values():
-                    if self._is_candidate(claim, at) and (best is None or before(claim, best)):
-                        best = claim
+                first = self._first_of(leaf, at)
+                if first is not None and (best is None or before(first, best)):
+                    best = first
         return best
 
-    def _is_candidate(self, claim: Claim, at: int) -> bool:
-        if not claim.preemptible or claim.reclaimed_for is not None or claim.id in self.taken:
-            return False
-        last = len(claim.demand) - 1
-        return (claim.freed_uj if at == last else claim.demand[at]) > 0
+    def _first_of(self, leaf: Node, at: int) -> Claim | None:
+        """The leaf's first claim in the order of §5.2 that may be taken and frees something."""
+        if leaf.victims is None:
+            preemptible = [claim for claim in leaf.live_claims.values() if claim.preemptible]
+            leaf.victims = sorted(preemptible, key=cmp_to_key(_order_of))
+        last = len(self.claim.demand) - 1
+        for claim in leaf.victims:
+            if claim.reclaimed_for is None and claim.id not in self.taken:
+                freed = claim.freed_uj if at == last else claim.demand[at]
+                if freed > 0:
+                    return claim
+        return None
 
     def _leaves(self, node: Node, at: int) -> Iterator[Node]:
         """Leaves below `node` that are over their guarantee all the way below the common node."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from streams.kernel import usage
 from streams.kernel.claims import Claim
 from streams.kernel.guards import holder
 from streams.kernel.state import PoolState
@@ -32,17 +33,20 @@ def borrows(claim: Claim) -> bool:
 
 def free(claim: Claim, step: int) -> None:
     """Take a claim being reclaimed into the projection (`step` 1), or out of it (-1)."""
-    amounts = [*claim.demand[:-1], claim.freed_uj]
     for node in claim.leaf.path:
-        _touch(node, step)
-        for position, amount in enumerate(amounts):
-            node.freed[position] += step * amount
+        node.projections += step
+        for position, amount in enumerate((*claim.demand[:-1], claim.freed_uj)):
+            if amount:
+                node.freed[position] += step * amount
+                _reshift(node, position)
 
 
 def refree_uj(claim: Claim, amount: int) -> None:
     """A victim's meter moved: it frees `amount` more joules (negative: fewer)."""
+    last = len(claim.demand) - 1
     for node in claim.leaf.path:
-        node.freed[-1] += amount
+        node.freed[last] += amount
+        _reshift(node, last)
 
 
 def count(claim: Claim, *, counts: bool) -> None:
@@ -52,19 +56,17 @@ def count(claim: Claim, *, counts: bool) -> None:
     claim.counted = counts
     step = 1 if counts else -1
     for node in claim.leaf.path:
-        _touch(node, step)
+        node.projections += step
         for position, amount in enumerate(claim.demand):
-            node.awaited[position] += step * amount
+            if amount:
+                node.awaited[position] += step * amount
+                _reshift(node, position)
 
 
-def _touch(node: Node, step: int) -> None:
-    node.projections += step
+def _reshift(node: Node, position: int) -> None:
     parent = node.parent
     assert parent is not None
-    if node.projections:
-        parent.touched[node] = None
-    else:
-        parent.touched.pop(node, None)
+    usage.reshift(node, parent, position)
 
 
 def stale(state: PoolState, leaf: Node) -> None:
@@ -110,9 +112,6 @@ def projected_room(node: Node, top: int, position: int) -> int:
     """`room(parent, node)` of §4.2 on projected usage; `top` is always of actual usage."""
     parent = node.parent
     assert parent is not None
-    total = parent.occupied[position] - occupied(node, position, node.usage[position])
-    for child in parent.touched:
-        if child is not node:
-            total += occupied(child, position, projected(child, position))
-            total -= occupied(child, position, child.usage[position])
-    return top - projected(node, position) - total
+    others = parent.occupied[position] - occupied(node, position, node.usage[position])
+    others += parent.shifted[position] - node.shift[position]
+    return top - projected(node, position) - others

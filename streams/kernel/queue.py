@@ -115,7 +115,8 @@ def count(leaf: Node, step: int) -> None:
         if parent is None:
             return
         if node.waiting == 0:
-            parent.waiting_children.pop(node, None)
+            del parent.waiting_children[node]
+            parent.rivals = None
         elif step > 0:
             parent.waiting_children[node] = None
         node = parent
@@ -125,6 +126,7 @@ def _forget_least(leaf: Node) -> None:
     node: Node | None = leaf
     while node is not None:
         node.least = None
+        node.rivals = None
         node = node.parent
 
 

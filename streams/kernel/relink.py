@@ -66,6 +66,7 @@ def enter(claim: Claim) -> None:
     """Add a live claim to its leaf: the counts above it, its demand and its hold."""
     leaf = claim.leaf
     leaf.live_claims[claim.id] = claim
+    leaf.victims = None
     for node in leaf.path:
         node.live += 1
     for position, amount in enumerate((*claim.demand[:-1], claim.hold_uj)):

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*")
 
+Rivals = tuple[list[tuple[int, int, int, "Node"]], list["Node"]]
+"""Of a node's waiting children those that borrow devices and contend, each with (what would then
+be borrowed, its weight, its least demand); and the other waiting children (`passes`)."""
 TreeFault = tuple[str, str]
 """(id, rule) of the first offending node."""
 
@@ -33,7 +36,10 @@ class Node:
 
     Lists are indexed by resource position. `kept`, `borrowed`, `occupied`, `contend_weight` and
     `contend_borrowed` are sums over the node's children (profile §4.2); `freed` and `awaited` are
-    what projection takes off and adds (§5.1). `path` runs from this node up to below the root.
+    what projection takes off and adds (§5.1), `shift` is what projection changes in the room that
+    this node takes of its parent, `shifted` the sum of its children's. `unlent` sums what
+    the children do not lend. `victims` are a leaf's live claims in the order of §5.2 (None: to be
+    sorted). `path` runs from this node up to below the root.
     """
 
     __slots__ = (
@@ -41,6 +47,8 @@ class Node:
         "awaiting",
         "borrow",
         "borrowed",
+        "ceiling_version",
+        "ceilings",
         "children",
         "contend_borrowed",
         "contend_weight",
@@ -65,9 +73,13 @@ class Node:
         "projections",
         "queue",
         "ratio",
+        "rivals",
+        "shift",
+        "shifted",
         "spent_uj",
-        "touched",
+        "unlent",
         "usage",
+        "victims",
         "waiting",
         "waiting_children",
         "weight",
@@ -103,12 +115,18 @@ class Node:
         self.freed = [0] * size
         self.awaited = [0] * size
         self.projections = 0
-        self.touched: dict[Node, None] = {}
+        self.rivals: Rivals | None = None
+        self.ceilings = [0] * size
+        self.ceiling_version = -1
+        self.shift = [0] * size
+        self.shifted = [0] * size
         self.waiting_children: dict[Node, None] = {}
         self.least: list[int] | None = None
         self.queue: dict[ShapeKey, Shape] = {}
         self.awaiting: dict[str, Claim] = {}
         self.live_claims: dict[str, Claim] = {}
+        self.victims: list[Claim] | None = None
+        self.unlent = [0] * size
 
 
 class Tree:
@@ -218,6 +236,7 @@ def build(nodes: Sequence[records.Node], capacity: Sequence[int], resources: Seq
         for child in node.children:
             for position, lends in enumerate(child.lends):
                 if not lends:
+                    node.unlent[position] += child.guarantee[position]
                     node.kept[position] += child.guarantee[position]
                     node.occupied[position] += child.guarantee[position]
     return Tree(root, built)
@@ -228,9 +247,7 @@ def most(node: Node, position: int) -> int:
     parent = node.parent
     if parent is None or not node.borrow:
         return node.guarantee[position]
-    reserved = sum(
-        child.guarantee[position]
-        for child in parent.children
-        if child is node or not child.lends[position]
-    )
+    reserved = parent.unlent[position]
+    if node.lends[position]:
+        reserved += node.guarantee[position]
     return node.guarantee[position] + max(0, most(parent, position) - reserved)

@@ -32,6 +32,7 @@ def add(leaf: Node, position: int, amount: int) -> None:
         parent = node.parent
         if parent is None:
             return
+        parent.rivals = None
         promised = node.guarantee[position]
         if old <= promised and new <= promised:
             if node.lends[position]:
@@ -39,7 +40,22 @@ def add(leaf: Node, position: int, amount: int) -> None:
                 parent.occupied[position] += amount
         else:
             _cross(node, parent, position=position, old=old, new=new)
+        if node.projections:
+            reshift(node, parent, position)
         node = parent
+
+
+def reshift(node: Node, parent: Node, position: int) -> None:
+    """What projection changes in the room that a node takes of its parent (§5.1)."""
+    used = node.usage[position]
+    expected = used - node.freed[position] + node.awaited[position]
+    if not node.lends[position]:
+        promised = node.guarantee[position]
+        used = max(used, promised)
+        expected = max(expected, promised)
+    shift = expected - used
+    parent.shifted[position] += shift - node.shift[position]
+    node.shift[position] = shift
 
 
 def _cross(node: Node, parent: Node, *, position: int, old: int, new: int) -> None:
@@ -65,6 +81,7 @@ def contend(leaf: Node, positions: Sequence[int], step: int) -> None:
     for node in leaf.path:
         parent = node.parent
         assert parent is not None
+        parent.rivals = None
         for position in positions:
             before = node.contenders[position]
             node.contenders[position] = before + step
