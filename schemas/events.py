@@ -16,256 +16,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import cbor2
 
 from schemas import cbor, records
-from schemas.keys import KeyRefused, from_did_key
+from schemas.eventfields import FIELDS, FieldFault, FieldReader
 from schemas.records import (
     DEPTH_MAX,
     EVENT_BYTES_MAX,
-    GRADE_RANK,
-    INSTANT_LIMIT_MS,
-    PRIORITY_LIMIT,
     QUANTITY_LIMIT,
     UJ,
     Event,
     EventType,
     Malformed,
-    Value,
 )
 
 CONTENT_TYPE_CBOR = "application/cbor"
 CONTENT_TYPE_JSON = "application/json"
-OUTCOMES = frozenset({"completed", "failed", "evicted"})
-_DECIMAL = re.compile(r"0|[1-9][0-9]{0,39}")
-
-
-class _Fault(Exception):
-    """A field's value is of the wrong type; caught in this module, at the field."""
-
-
-class _Reader:
-    """One event's reading: whether integers may be strings, and whether all were in range."""
-
-    __slots__ = ("declared", "from_json", "in_range")
-
-    def __init__(self, from_json: bool, declared: frozenset[str] | None) -> None:
-        self.from_json = from_json
-        self.in_range = True
-        self.declared = declared
-
-    def integer(self, value: Any) -> int:
-        """Any integer, written as one or, in JSON, as a decimal string."""
-        if type(value) is int:
-            return value
-        if self.from_json and type(value) is str and _DECIMAL.fullmatch(value):
-            return int(value)
-        raise _Fault("an integer is needed")
-
-    def bounded(self, value: Any, low: int, limit: int) -> int:
-        number = self.integer(value)
-        if not low <= number < limit:
-            self.in_range = False
-        return number
-
-    def quantity(self, value: Any) -> int:
-        return self.bounded(value, 0, QUANTITY_LIMIT)
-
-    def quantity_or_none(self, value: Any) -> int | None:
-        return None if value is None else self.quantity(value)
-
-    def instant(self, value: Any) -> int:
-        return self.bounded(value, 0, INSTANT_LIMIT_MS)
-
-    def priority(self, value: Any) -> int:
-        return self.bounded(value, -PRIORITY_LIMIT, PRIORITY_LIMIT + 1)
-
-    def text(self, value: Any) -> str:
-        if type(value) is not str:
-            raise _Fault("text is needed")
-        return value
-
-    def flag(self, value: Any) -> bool:
-        if type(value) is not bool:
-            raise _Fault("true or false is needed")
-        return value
-
-    def grade(self, value: Any) -> str:
-        if type(value) is not str or value not in GRADE_RANK:
-            raise _Fault("a grade is needed: Estimator, ModelBased or HwShunt")
-        return value
-
-    def observed(self, value: Any) -> str:
-        if value != "observed":
-            raise _Fault('the only estimate is "observed"')
-        return "observed"
-
-    def outcome(self, value: Any) -> str:
-        if type(value) is not str or value not in OUTCOMES:
-            raise _Fault("an outcome is needed: completed, failed or evicted")
-        return value
-
-    def steward(self, value: Any) -> str:
-        text = self.text(value)
-        try:
-            from_did_key(text)
-        except KeyRefused as refused:
-            raise _Fault(f"a usable did:key is needed: {refused}") from None
-        return text
-
-    def amounts(self, value: Any) -> dict[str, int]:
-        amounts = {name: self.quantity(amount) for name, amount in _map(value).items()}
-        self.check_declared(amounts)
-        return amounts
-
-    def check_declared(self, names: Iterable[str]) -> None:
-        """An opening declares its own resources; other events are judged against the pool's."""
-        if self.declared is not None and not self.declared.issuperset(names):
-            raise _Fault("a resource that the pool does not declare")
-
-    def gang(self, value: Any) -> list[dict[str, int]]:
-        return [self.amounts(member) for member in _list(value)]
-
-    def texts(self, value: Any) -> list[str]:
-        return [self.text(item) for item in _list(value)]
-
-    def lend(self, value: Any) -> bool | list[str]:
-        if type(value) is bool:
-            return value
-        names = self.texts(value)
-        self.check_declared(names)
-        return names
-
-    def tree(self, value: Any) -> list[dict[str, Value]]:
-        return [self.read(_map(node), _NODE_FIELDS, _NODE_REQUIRED) for node in _list(value)]
-
-    def actual(self, value: Any) -> dict[str, Value]:
-        return self.read(_map(value), _ACTUAL_FIELDS, _ACTUAL_FIELDS)
-
-    def occupants(self, value: Any) -> list[dict[str, Value]]:
-        return [self.read(_map(item), _OCCUPANT_FIELDS, _OCCUPANT_FIELDS) for item in _list(value)]
-
-    def policy(self, value: Any) -> dict[str, Value]:
-        """A map whose members the kernel judges; decimal strings become integers here."""
-        return {key: self._policy_value(member) for key, member in _map(value).items()}
-
-    def _policy_value(self, value: Any) -> Any:
-        if type(value) is dict:
-            return {key: self._policy_value(member) for key, member in value.items()}
-        if self.from_json and type(value) is str and _DECIMAL.fullmatch(value):
-            return int(value)
-        return value
-
-    def meta(self, value: Any) -> dict[str, Value]:
-        try:
-            cbor.encode(_map(value))
-        except cbor.CborError as error:
-            raise _Fault(f"meta cannot be kept: {error}") from None
-        return _map(value)
-
-    def read(
-        self, value: dict[str, Any], fields: Mapping[str, str], required: Mapping[str, str]
-    ) -> dict[str, Value]:
-        """A nested map with known fields; any fault is a fault of the field that holds it."""
-        for name in value:
-            if name not in fields:
-                raise _Fault(f"unknown field {name!r}")
-        for name in required:
-            if name not in value:
-                raise _Fault(f"{name!r} is missing")
-        return {name: getattr(self, fields[name])(value[name]) for name in value}
-
-
-def _map(value: Any) -> dict[str, Any]:
-    if type(value) is not dict:
-        raise _Fault("a map is needed")
-    return value
-
-
-def _list(value: Any) -> list[Any]:
-    if type(value) is not list:
-        raise _Fault("a list is needed")
-    return value
-
-
-_NODE_FIELDS = {
-    "id": "text",
-    "guarantee": "amounts",
-    "weight": "quantity",
-    "limit": "amounts",
-    "borrow": "flag",
-    "lend": "lend",
-    "max_live": "quantity_or_none",
-    "max_waiting": "quantity_or_none",
-}
-_NODE_REQUIRED = {"id": "text", "guarantee": "amounts"}
-_ACTUAL_FIELDS = {"uj": "quantity", "grade": "grade"}
-_OCCUPANT_FIELDS = {"claim": "text", "mdev": "quantity"}
-
-_CLAIM = {"claim": "text"}
-# Per type: the fields in the table's order (name -> how it is read), and which must be there.
-_FIELDS: dict[str, tuple[dict[str, str], frozenset[str]]] = {
-    EventType.POOL_OPENED: (
-        {
-            "capacity": "amounts",
-            "resources": "texts",
-            "tree": "tree",
-            "policy": "policy",
-            "meta": "meta",
-        },
-        frozenset({"capacity", "tree"}),
-    ),
-    EventType.TREE_SET: ({"tree": "tree"}, frozenset({"tree"})),
-    EventType.POLICY_SET: ({"policy": "policy"}, frozenset({"policy"})),
-    EventType.PERIOD_OPENED: ({"period": "text"}, frozenset({"period"})),
-    EventType.POOL_ARCHIVED: ({}, frozenset()),
-    EventType.STEWARD_ROTATE: ({"steward": "steward"}, frozenset({"steward"})),
-    EventType.IDLE_REVIEW: ({}, frozenset()),
-    EventType.TICK: ({}, frozenset()),
-    EventType.CLAIM_SUBMITTED: (
-        {
-            "claim": "text",
-            "leaf": "text",
-            "gang": "gang",
-            "grade": "grade",
-            "estimate": "observed",
-            "class": "text",
-            "unit": "text",
-            "priority": "priority",
-            "preemptible": "flag",
-            "commit_within_ms": "quantity",
-            "lease_ms": "quantity",
-            "max_wait_ms": "quantity",
-        },
-        frozenset({"claim", "leaf", "gang"}),
-    ),
-    EventType.CLAIM_COMMITTED: (_CLAIM, frozenset({"claim"})),
-    EventType.CLAIM_RENEWED: (_CLAIM, frozenset({"claim"})),
-    EventType.CLAIM_PROGRESSED: (
-        {"claim": "text", "completed": "quantity"},
-        frozenset({"claim", "completed"}),
-    ),
-    EventType.CLAIM_CANCELLED: (_CLAIM, frozenset({"claim"})),
-    EventType.CLAIM_RELEASED: (
-        {"claim": "text", "outcome": "outcome", "actual": "actual", "completed": "quantity"},
-        frozenset({"claim", "outcome"}),
-    ),
-    EventType.METER_READ: (
-        {
-            "device": "text",
-            "from_ms": "instant",
-            "to_ms": "instant",
-            "uj": "quantity_or_none",
-            "grade": "grade",
-            "occupants": "occupants",
-        },
-        frozenset({"device", "from_ms", "to_ms", "uj", "occupants"}),
-    ),
-}
 
 
 def decode_event(
@@ -279,7 +48,7 @@ def decode_event(
     pool_of_key = _pool_of_key(key)
     try:
         value = _decode(data, content_type)
-    except _Fault as fault:
+    except FieldFault as fault:
         return Malformed(pool=pool_of_key, field=None, detail=str(fault))
     event = parse_event(value, from_json=content_type == CONTENT_TYPE_JSON)
     if key is None:
@@ -302,15 +71,15 @@ def _pool_of_key(key: bytes | None) -> str | None:
 
 def _decode(data: bytes, content_type: str) -> Any:
     if len(data) > EVENT_BYTES_MAX:
-        raise _Fault(f"an event has at most {EVENT_BYTES_MAX} bytes")
+        raise FieldFault(f"an event has at most {EVENT_BYTES_MAX} bytes")
     if content_type == CONTENT_TYPE_JSON:
         return decode_json(data)
     if content_type == CONTENT_TYPE_CBOR:
         try:
             return cbor.decode_loose(data)
         except cbor.CborError as error:
-            raise _Fault(str(error)) from None
-    raise _Fault(f"unknown content type {content_type!r}")
+            raise FieldFault(str(error)) from None
+    raise FieldFault(f"unknown content type {content_type!r}")
 
 
 def decode_json(data: bytes) -> Any:
@@ -319,7 +88,7 @@ def decode_json(data: bytes) -> Any:
         value = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse)
         _check_json(value, 0)
     except (ValueError, RecursionError) as error:
-        raise _Fault(f"not JSON: {error}") from None
+        raise FieldFault(f"not JSON: {error}") from None
     return value
 
 
@@ -356,9 +125,9 @@ def parse_event(value: object, *, from_json: bool) -> Event | Malformed:
     if type(pool) is not str or not pool:
         return Malformed(pool=None, field="pool", detail="the pool's id is needed")
     kind = value.get("type")
-    if type(kind) is not str or kind not in _FIELDS:
+    if type(kind) is not str or kind not in FIELDS:
         return Malformed(pool=pool, field="type", detail="unknown event type")
-    reader = _Reader(from_json, _declared(value) if kind == EventType.POOL_OPENED else None)
+    reader = FieldReader(from_json, _declared(value) if kind == EventType.POOL_OPENED else None)
     parsed: dict[str, Any] = {"pool": pool, "type": kind}
     fault = _read_fields(value, kind, reader, parsed)
     if fault is not None:
@@ -375,10 +144,10 @@ def _declared(value: dict[str, Any]) -> frozenset[str] | None:
 
 
 def _read_fields(
-    value: dict[str, Any], kind: str, reader: _Reader, parsed: dict[str, Any]
+    value: dict[str, Any], kind: str, reader: FieldReader, parsed: dict[str, Any]
 ) -> tuple[str, str] | None:
     """Fill `parsed` in the table's order; the first fault as (field, detail)."""
-    fields, required = _FIELDS[kind]
+    fields, required = FIELDS[kind]
     if "id" in value and kind != EventType.TICK:
         if type(value["id"]) is not str:
             return "id", "text is needed"
@@ -387,7 +156,7 @@ def _read_fields(
         if name in value:
             try:
                 parsed[name] = getattr(reader, how)(value[name])
-            except _Fault as fault:
+            except FieldFault as fault:
                 return name, str(fault)
         elif name in required or _required_here(kind, name, value):
             return name, "missing"
@@ -417,7 +186,7 @@ def _estimate_clash(name: str, parsed: dict[str, Any]) -> str | None:
     return None
 
 
-def _build(kind: str, parsed: dict[str, Any], reader: _Reader) -> Event:
+def _build(kind: str, parsed: dict[str, Any], reader: FieldReader) -> Event:
     event_id = parsed.get("id")
     content = {key: member for key, member in parsed.items() if key != "id"}
     specific = _BUILD[kind](parsed, reader) if kind in _BUILD else _plain(parsed)
@@ -451,7 +220,7 @@ def _nodes(tree: list[dict[str, Any]]) -> tuple[records.Node, ...]:
     )
 
 
-def _pool_opened(parsed: dict[str, Any], reader: _Reader) -> dict[str, Any]:
+def _pool_opened(parsed: dict[str, Any], reader: FieldReader) -> dict[str, Any]:
     return {
         "capacity": parsed["capacity"],
         "resources": tuple(parsed.get("resources", (records.MDEV, records.UJ))),
@@ -461,7 +230,7 @@ def _pool_opened(parsed: dict[str, Any], reader: _Reader) -> dict[str, Any]:
     }
 
 
-def _submitted(parsed: dict[str, Any], reader: _Reader) -> dict[str, Any]:
+def _submitted(parsed: dict[str, Any], reader: FieldReader) -> dict[str, Any]:
     demand: dict[str, int] = {}
     for member in parsed["gang"]:
         for resource, amount in member.items():
@@ -484,7 +253,7 @@ def _submitted(parsed: dict[str, Any], reader: _Reader) -> dict[str, Any]:
     }
 
 
-def _released(parsed: dict[str, Any], reader: _Reader) -> dict[str, Any]:
+def _released(parsed: dict[str, Any], reader: FieldReader) -> dict[str, Any]:
     actual = parsed.get("actual")
     return {
         "claim": parsed["claim"],
@@ -494,7 +263,7 @@ def _released(parsed: dict[str, Any], reader: _Reader) -> dict[str, Any]:
     }
 
 
-def _meter_read(parsed: dict[str, Any], reader: _Reader) -> dict[str, Any]:
+def _meter_read(parsed: dict[str, Any], reader: FieldReader) -> dict[str, Any]:
     return {
         "device": parsed["device"],
         "from_ms": parsed["from_ms"],
@@ -505,7 +274,7 @@ def _meter_read(parsed: dict[str, Any], reader: _Reader) -> dict[str, Any]:
     }
 
 
-_BUILD: dict[str, Callable[[dict[str, Any], _Reader], dict[str, Any]]] = {
+_BUILD: dict[str, Callable[[dict[str, Any], FieldReader], dict[str, Any]]] = {
     EventType.POOL_OPENED: _pool_opened,
     EventType.TREE_SET: lambda parsed, reader: {"tree": _nodes(parsed["tree"])},
     EventType.CLAIM_SUBMITTED: _submitted,
@@ -529,4 +298,4 @@ _RECORDS: dict[str, Callable[..., Event]] = {
     EventType.CLAIM_RELEASED: records.ClaimReleased,
     EventType.METER_READ: records.MeterRead,
 }
-EVENT_TYPES = frozenset(_FIELDS)
+EVENT_TYPES = frozenset(FIELDS)

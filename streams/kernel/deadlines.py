@@ -14,12 +14,9 @@ from __future__ import annotations
 import heapq
 
 from schemas.records import ClaimState, Kind, Reason
-from streams.kernel.apply import EXPIRY, LAPSE, WAIT
 from streams.kernel.passes import run_pass
 from streams.kernel.run import Run
-from streams.kernel.state import Deadline, PoolState
-
-STARVATION = 3
+from streams.kernel.state import EXPIRY, LAPSE, STARVATION, WAIT, Deadline, PoolState
 
 
 def next_deadline(state: PoolState) -> Deadline | None:

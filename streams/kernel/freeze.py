@@ -17,10 +17,9 @@ from typing import Any
 from schemas import records
 from schemas.records import ClaimState, Value
 from streams.kernel import projection, relink, usage
-from streams.kernel.apply import EXPIRY, LAPSE, WAIT
 from streams.kernel.claims import Claim, DeviceUse
 from streams.kernel.policy import Idle, Policy
-from streams.kernel.state import History, PoolState, Seen
+from streams.kernel.state import EXPIRY, LAPSE, WAIT, History, PoolState, Seen
 
 FORM = 1
 """The form's version; a snapshot of another one is not read."""

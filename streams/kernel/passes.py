@@ -21,6 +21,7 @@ import heapq
 
 from schemas.records import ROOT, Kind, Reason
 from streams.kernel import projection, queue
+from streams.kernel.bounds import hopeful, hopeless
 from streams.kernel.claims import Claim
 from streams.kernel.fit import Failure, first_failure
 from streams.kernel.guards import can_help, holder
@@ -28,8 +29,7 @@ from streams.kernel.preemption import reclaim, reclaimable
 from streams.kernel.queue import Place, Shape
 from streams.kernel.run import Run
 from streams.kernel.state import PoolState
-from streams.kernel.surplus import ceiling, room
-from streams.kernel.tree import Node, Rivals
+from streams.kernel.tree import Node
 from streams.kernel.usage import ratio
 
 _PathKey = tuple[tuple[int, str], ...]
@@ -257,7 +257,7 @@ def _descend(run: Run, node: Node, heaps: dict[Node, list[tuple[int, str, Node]]
         return _leaf_trials(run, node, tier_1=True)
     heap = heaps.get(node)
     if heap is None:
-        heap = [(ratio(one, state.capacity), one.id, one) for one in _hopeful(state, node)]
+        heap = [(ratio(one, state.capacity), one.id, one) for one in hopeful(state, node)]
         heapq.heapify(heap)
         heaps[node] = heap
     while heap:
@@ -266,85 +266,10 @@ def _descend(run: Run, node: Node, heaps: dict[Node, list[tuple[int, str, Node]]
         if fresh != key:
             heapq.heapreplace(heap, (fresh, child_id, child))
             continue
-        if child.waiting and not _hopeless(state, child) and _descend(run, child, heaps):
+        if child.waiting and not hopeless(state, child) and _descend(run, child, heaps):
             return True
         heapq.heappop(heap)
     return False
-
-
-def _hopeful(state: PoolState, node: Node) -> list[Node]:
-    """The waiting children of a node, without those whose share of devices holds nothing more.
-
-    Children that borrow and contend have the same surplus and pot (§4.2), so their ceilings are
-    compared at once: `need > floor(pot * weight / weights)` is `need * weights > pot * weight`.
-    """
-    if node.rivals is None:
-        node.rivals = _rivals(node)
-    rivals, others = node.rivals
-    if not rivals:
-        return others
-    surplus = _ceilings(state, node)[0] - node.kept[0]
-    left = surplus - node.borrowed[0]
-    pot = left + node.contend_borrowed[0]
-    weights = node.contend_weight[0]
-    hopeful = [
-        child
-        for need, weight, demand, child in rivals
-        if demand <= left and need * weights <= pot * weight
-    ]
-    return hopeful + others
-
-
-def _rivals(node: Node) -> Rivals:
-    rivals: list[tuple[int, int, int, Node]] = []
-    others: list[Node] = []
-    for child in node.waiting_children:
-        demand = queue.least(child)[0]
-        borrowed = child.usage[0] - child.guarantee[0]
-        if demand == 0 or borrowed <= 0 or not child.contenders[0]:
-            others.append(child)
-        else:
-            rivals.append((borrowed + demand, child.weight, demand, child))
-    return rivals, others
-
-
-def _hopeless(state: PoolState, node: Node) -> bool:
-    """Whether no claim of tier 1 below a node can fit, its least demand exceeding a bound."""
-    if node.id in state.active or (node.max_live is not None and node.live >= node.max_live):
-        return True
-    parent = node.parent
-    assert parent is not None
-    above = _ceilings(state, parent)
-    for at, demand in enumerate(queue.least(node)):
-        if demand == 0:
-            continue
-        wanted = node.usage[at] + demand
-        top = above[at] if parent.borrow else parent.guarantee[at]
-        if demand > room(node, top, at):
-            return True
-        if wanted > node.guarantee[at] and (
-            not node.borrow or wanted > ceiling(node, above[at], at, is_uj=at == len(above) - 1)
-        ):
-            return True
-        limit = node.limit[at]
-        if limit is not None and wanted > limit:
-            return True
-    return False
-
-
-def _ceilings(state: PoolState, node: Node) -> list[int]:
-    """A node's ceilings in every resource, kept until the next change."""
-    parent = node.parent
-    if parent is None:
-        return node.guarantee
-    if node.ceiling_version != state.version:
-        last = len(node.guarantee) - 1
-        node.ceilings = [
-            ceiling(node, above, at, is_uj=at == last)
-            for at, above in enumerate(_ceilings(state, parent))
-        ]
-        node.ceiling_version = state.version
-    return node.ceilings
 
 
 def why(state: PoolState, claim: Claim) -> Failure | None:

@@ -19,8 +19,10 @@ from streams.kernel.claims import Claim
 from streams.kernel.policy import Policy
 from streams.kernel.tree import Node, Tree
 
+EXPIRY, LAPSE, WAIT, STARVATION = range(4)
+"""The deadlines in the order of the profile's table."""
 Deadline = tuple[int, str, int]
-"""(when, claim id, order in the profile's table: 0 expiry, 1 lapse, 2 wait)."""
+"""(when, claim id, which of the four)."""
 
 
 @dataclass(slots=True)

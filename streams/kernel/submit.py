@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from schemas.records import MDEV, UJ, ClaimSubmitted, Reason
 from streams.kernel import estimates, projection
-from streams.kernel.apply import new_claim
 from streams.kernel.claims import Claim
+from streams.kernel.effects_queue import new_claim
 from streams.kernel.fit import Failure, first_failure, never_fits
 from streams.kernel.guards import holder
 from streams.kernel.preemption import reclaim, reclaimable

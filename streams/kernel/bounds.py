@@ -1,0 +1,94 @@
+"""Where a pass need not look (profile §4.3): subtrees in which no borrower can fit.
+
+Not here: the order of a pass (`passes`). These bounds are for claims of tier 1 that have not
+starved: trying one of them in vain says nothing and changes nothing.
+
+1. A claim asks for no less than the least demand that waits below a node, so what exceeds a limit,
+   the room or a ceiling there with the least demand exceeds it with every demand.
+2. Siblings that borrow and contend share one pot, so their ceilings are compared at once.
+
+Invariant: what is left out fails a check of §4.2 up to `capacity`.
+Profile: §4.2, §4.3.
+"""
+
+from __future__ import annotations
+
+from streams.kernel import queue
+from streams.kernel.state import PoolState
+from streams.kernel.surplus import ceiling, room
+from streams.kernel.tree import Node, Rivals
+
+
+def hopeful(state: PoolState, node: Node) -> list[Node]:
+    """The waiting children of a node, without those whose share of devices holds nothing more.
+
+    Children that borrow and contend have the same surplus and pot (§4.2), so their ceilings are
+    compared at once: `need > floor(pot * weight / weights)` is `need * weights > pot * weight`.
+    """
+    if node.rivals is None:
+        node.rivals = _rivals(node)
+    rivals, others = node.rivals
+    if not rivals:
+        return others
+    surplus = _ceilings(state, node)[0] - node.kept[0]
+    left = surplus - node.borrowed[0]
+    pot = left + node.contend_borrowed[0]
+    weights = node.contend_weight[0]
+    hopeful = [
+        child
+        for need, weight, demand, child in rivals
+        if demand <= left and need * weights <= pot * weight
+    ]
+    return hopeful + others
+
+
+def _rivals(node: Node) -> Rivals:
+    rivals: list[tuple[int, int, int, Node]] = []
+    others: list[Node] = []
+    for child in node.waiting_children:
+        demand = queue.least(child)[0]
+        borrowed = child.usage[0] - child.guarantee[0]
+        if demand == 0 or borrowed <= 0 or not child.contenders[0]:
+            others.append(child)
+        else:
+            rivals.append((borrowed + demand, child.weight, demand, child))
+    return rivals, others
+
+
+def hopeless(state: PoolState, node: Node) -> bool:
+    """Whether no claim of tier 1 below a node can fit, its least demand exceeding a bound."""
+    if node.id in state.active or (node.max_live is not None and node.live >= node.max_live):
+        return True
+    parent = node.parent
+    assert parent is not None
+    above = _ceilings(state, parent)
+    for at, demand in enumerate(queue.least(node)):
+        if demand == 0:
+            continue
+        wanted = node.usage[at] + demand
+        top = above[at] if parent.borrow else parent.guarantee[at]
+        if demand > room(node, top, at):
+            return True
+        if wanted > node.guarantee[at] and (
+            not node.borrow or wanted > ceiling(node, above[at], at, is_uj=at == len(above) - 1)
+        ):
+            return True
+        limit = node.limit[at]
+        if limit is not None and wanted > limit:
+            return True
+    return False
+
+
+def _ceilings(state: PoolState, node: Node) -> list[int]:
+    """A node's ceilings in every resource, kept until the next change."""
+    parent = node.parent
+    if parent is None:
+        return node.guarantee
+    if node.ceiling_version != state.version:
+        last = len(node.guarantee) - 1
+        node.ceilings = [
+            ceiling(node, above, at, is_uj=at == last)
+            for at, above in enumerate(_ceilings(state, parent))
+        ]
+        node.ceiling_version = state.version
+    return node.ceilings
