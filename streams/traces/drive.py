@@ -28,7 +28,7 @@ from functools import partial
 from typing import Protocol, cast
 
 from schemas.records import UJ, Decision, EventType, Grade, Kind, Value
-from streams.topics import ADMIN, CLAIMS, METERS
+from streams.steward.fold import TOPIC_OF
 from streams.traces.energy import energy_uj
 from streams.traces.plan import Job, Plan, Stamped
 
@@ -163,7 +163,9 @@ class _Simulation:
             react = self._feedback.get(decision.kind)
             if react is not None:
                 react(cast(str, decision.body["claim"]))
-        return Stamped(at_ms=self._now_ms, topic=topic_of(fields["type"]), event=event)
+        return Stamped(
+            at_ms=self._now_ms, topic=TOPIC_OF[EventType(str(fields["type"]))], event=event
+        )
 
     def _at(self, at_ms: int, action: Action) -> None:
         heapq.heappush(self._due, (at_ms, self._scheduled, action))
@@ -276,15 +278,9 @@ def submission(job: Job) -> Fields:
         "priority": job.priority,
         "commit_within_ms": job.commit_within_ms,
         "lease_ms": job.lease_ms,
+        "max_wait_ms": job.max_wait_ms,
     }
     return event | {name: value for name, value in optional.items() if value}
-
-
-def topic_of(event_type: Value) -> str:
-    """The topic that an event of a type belongs on (profile §3)."""
-    if event_type == EventType.METER_READ:
-        return METERS
-    return CLAIMS if str(event_type).startswith("claim.") else ADMIN
 
 
 def _one(fields: Fields) -> Sequence[Fields]:

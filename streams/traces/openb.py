@@ -9,9 +9,9 @@ The files, `../shared/data/openb_2023`, have no tenant and no energy. What is ma
 3. The published cluster has 6,212 GPUs, the pods of the file hold 66 at most: contention needs a
    smaller pool. It has `GPUS` devices and their share of the node list's vCPUs and memory.
 4. A device reserves the highest draw of a V100 (`energy.V100_DECILES_UW`), a vCPU that of
-   `energy.VCPU_RESERVED_UW`, for the time that the pod took; grade ModelBased, one in
-   `GUESS_ONE_IN` a guess. At its end a pod reports a decile and the vCPU's median; Failed pods
-   report nothing.
+   `energy.VCPU_RESERVED_UW`, for the time that the pod took; grade ModelBased. One pod in
+   `GUESS_ONE_IN` is a guess, given up after waiting `GUESS_MAX_WAIT_MS`. At its end a pod reports
+   a decile and the vCPU's median; Failed pods report nothing.
 5. A pod that stayed Pending is a claim that is never committed: its owner cancels it at its
    deletion while it waits; if it is admitted, it expires after `COMMIT_WITHIN_MS`. It reserves for
    `PENDING_DECLARED_MS`.
@@ -59,7 +59,7 @@ COLUMNS = (
 VCPU = "vcpu"
 MEMORY = "memory_mib"
 RESOURCES = (MDEV, VCPU, MEMORY, UJ)
-GPUS = 48
+GPUS = 64
 NODES_GPU = 6_212
 NODES_CPU_MILLI = 125_514_000
 NODES_MEMORY_MIB = 612_028_416
@@ -68,6 +68,7 @@ PERIOD_HOURS = 720
 EPOCH_MS = 1_672_531_200_000
 """2023-01-01T00:00:00Z; the trace gives only seconds since its start."""
 GUESS_ONE_IN = 10
+GUESS_MAX_WAIT_MS = 24 * HOUR_MS
 COMMIT_WITHIN_MS = 600_000
 PENDING_DECLARED_MS = HOUR_MS
 OUTCOMES = {"Running": "completed", "Succeeded": "completed", "Failed": "failed", "Pending": ""}
@@ -128,6 +129,7 @@ def _job(number: int, row: Row, end_s: int) -> Job:
         commits=not pending,
         withdraw_ms=EPOCH_MS + deleted_s * 1000 if pending else None,
         commit_within_ms=COMMIT_WITHIN_MS,
+        max_wait_ms=GUESS_MAX_WAIT_MS if guess else 0,
         reports=phase != "Failed",
         preemptible=qos != "Guaranteed",
         class_=qos,
@@ -178,7 +180,8 @@ def _notes(
         "reported, ModelBased; no meter readings",
         f"{pending} pods never ran: cancelled at their deletion, or expired "
         f"{COMMIT_WITHIN_MS // 60_000} min after admission; {outlasting} outlast the trace",
-        f"1 pod in {GUESS_ONE_IN} is a guess (Estimator), by the hash of its row; Failed pods "
+        f"1 pod in {GUESS_ONE_IN} is a guess (Estimator), by the hash of its row, and waits "
+        f"{GUESS_MAX_WAIT_MS // HOUR_MS} h at most; Failed pods "
         "report no figure; Guaranteed pods are not preemptible",
         f"a preempted pod stops {tuning.grace_ms // 1000} s after the order; its rest is submitted "
         "again",

@@ -9,8 +9,9 @@ The file, `../shared/data/philly_vc`, has no job id, no energy and no outcome. W
    The energy of a period is what the accelerators can spend in it at the draw that is reserved.
 3. A job of n GPUs is a gang of n members of one device. Its time runs from its admission.
 4. A member reserves the highest draw of a P100 (`energy.P100_DECILES_UW`) for the job's duration,
-   grade ModelBased; one job in `GUESS_ONE_IN` is a guess, grade Estimator. What it reports at its
-   end is one of the deciles times the duration, ModelBased; one in `SILENT_ONE_IN` reports nothing.
+   grade ModelBased; one job in `GUESS_ONE_IN` is a guess, grade Estimator, and given up after
+   waiting `GUESS_MAX_WAIT_MS`. What a job reports at its end is one of the deciles times the
+   duration, ModelBased; one in `SILENT_ONE_IN` reports nothing.
 5. One job in `PINNED_ONE_IN` is not preemptible. All of this goes by the hash of the row's number
    in submission order, so it is the same every time.
 6. Local times are read as UTC. Jobs of one second keep the file's order.
@@ -45,6 +46,7 @@ PERIOD_HOURS = 336
 GUESS_ONE_IN = 10
 SILENT_ONE_IN = 50
 PINNED_ONE_IN = 20
+GUESS_MAX_WAIT_MS = 24 * HOUR_MS
 COMMIT_WITHIN_MS = 600_000
 GANG_MAX = 1024
 RESERVED_UW = P100_DECILES_UW[-1]
@@ -94,6 +96,7 @@ def _job(number: int, row: Row) -> Job:
         drawn_uw=gpus * P100_DECILES_UW[pick(number, "draw", len(P100_DECILES_UW))],
         run_ms=duration_ms,
         commit_within_ms=COMMIT_WITHIN_MS,
+        max_wait_ms=GUESS_MAX_WAIT_MS if guess else 0,
         reports=pick(number, "silent", SILENT_ONE_IN) != 0,
         preemptible=pick(number, "pinned", PINNED_ONE_IN) != 0,
         class_=f"{row.text('cluster')}/{gpus}gpu",
@@ -124,7 +127,8 @@ def _notes(
         "a job of n GPUs is a gang of n; it runs for the trace's duration from its admission",
         f"energy: {RESERVED_UW / 1e6:.1f} W a GPU reserved (P100 at 250 W, zeus_nsdi23), one of "
         "that measurement's deciles reported, ModelBased; no meter readings",
-        f"1 job in {GUESS_ONE_IN} is a guess (Estimator), 1 in {SILENT_ONE_IN} reports no figure, "
+        f"1 job in {GUESS_ONE_IN} is a guess (Estimator) and waits "
+        f"{GUESS_MAX_WAIT_MS // HOUR_MS} h at most, 1 in {SILENT_ONE_IN} reports no figure, "
         f"1 in {PINNED_ONE_IN} is not preemptible: by the hash of its row",
         f"a preempted job stops {tuning.grace_ms // 1000} s after the order; its rest is submitted "
         "again",

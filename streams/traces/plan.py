@@ -76,6 +76,7 @@ class Job:
     withdraw_ms: int | None = None
     commit_within_ms: int = 0
     lease_ms: int = 0
+    max_wait_ms: int = 0
     reports: bool = True
     observed: bool = False
     preemptible: bool = True

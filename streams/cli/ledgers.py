@@ -1,0 +1,161 @@
+"""A ledger to be checked, wherever it lies: a file of its receipts, or a log.
+
+Not here: what is checked (`streams.cli.checking`).
+
+1. A file is a CBOR sequence (RFC 8742) of the receipts' exact bytes, as `pool export` writes it.
+2. Of a log only the pool's own records are looked at; heads and countersignatures lie beside it.
+   For a file they come from a second one, `--heads`: a CBOR sequence of both, in any order.
+3. Nothing here writes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from schemas import cbor
+from schemas.cbor import CborError
+from schemas.cose import CoseError
+from schemas.receipts import ReceiptError, open_receipt
+from schemas.trust import PoolTrust, TrustError, parse_trust
+from streams import topics
+from streams.cli.checking import Checker, Verdict
+from streams.cli.session import Failure, Session, Status
+from streams.cli.where import Where, the_pool, values
+from streams.logs.contract import LogReader
+from streams.topics import partition_for
+
+FILE_BYTES_MAX = 4 * 1024**3
+TRUST_BYTES_MAX = 1024**2
+
+
+class Ledger:
+    """One pool's ledger, and what was signed about it. Made by `ledger`."""
+
+    def __init__(
+        self, pool: str, *, file: Path | None, heads: Path | None, log: LogReader | None
+    ) -> None:
+        self.pool = pool
+        self._file = file
+        self._heads = heads
+        self._log = log
+
+    @property
+    def is_log(self) -> bool:
+        """Whether it lies on a log, where records that do not count may lie between."""
+        return self._log is not None
+
+    async def receipts(self, checker: Checker) -> AsyncIterator[bytes]:
+        """The receipts' bytes in order; bytes that are no item are told the checker."""
+        if self._log is not None:
+            async for value in values(self._log, topics.LEDGER, self.pool):
+                yield value
+            return
+        assert self._file is not None
+        try:
+            for item in cbor.split_sequence(read_file(self._file)):
+                yield item
+        except CborError as error:
+            checker.undecodable(error.detail)
+
+    async def size(self) -> int | None:
+        """About how many receipts there are, for a progress bar: at most so many; None: unknown."""
+        if self._log is None:
+            return None
+        partition = partition_for(self.pool.encode(), await self._log.partitions())
+        return await self._log.end(topics.LEDGER, partition)
+
+    async def statements(self) -> AsyncIterator[tuple[str, bytes]]:
+        """What was signed about the ledger, with the topic that it is from or belongs on."""
+        if self._heads is not None:
+            try:
+                for item in cbor.split_sequence(read_file(self._heads)):
+                    yield topics.HEADS, item
+                    yield topics.WITNESS, item
+            except CborError as error:
+                raise Failure(
+                    f"not a CBOR sequence: {error.detail}", where=str(self._heads),
+                    status=Status.USAGE,
+                ) from None  # fmt: skip
+        elif self._log is not None:
+            for topic in (topics.HEADS, topics.WITNESS):
+                async for value in values(self._log, topic, self.pool):
+                    yield topic, value
+
+
+@asynccontextmanager
+async def ledger(
+    where: Where, file: Path | None, pool: str | None, heads: Path | None = None
+) -> AsyncIterator[Ledger]:
+    """The ledger that a command's options name. Raises: Failure, LogTrouble."""
+    if file is not None:
+        yield Ledger(pool or _pool_in(file), file=file, heads=heads, log=None)
+        return
+    async with where.reader() as log:
+        yield Ledger(await the_pool(log, pool), file=None, heads=heads, log=log)
+
+
+async def check(
+    session: Session,
+    one: Ledger,
+    checker: Checker,
+    *,
+    title: str,
+    accepted: Callable[[bytes], object] | None = None,
+) -> Verdict:
+    """Give the checker the whole ledger, showing progress. `accepted` gets what it accepts."""
+    await _take_statements(one, checker)
+    with session.progress() as progress:
+        task = progress.add_task(title, total=await one.size())
+        done = 0
+        async for data in one.receipts(checker):
+            if checker.push(data) and accepted is not None:
+                accepted(data)
+            if checker.done:
+                break
+            done += 1
+            if done % 256 == 0:
+                progress.update(task, completed=done)
+    return checker.finish()
+
+
+async def _take_statements(one: Ledger, checker: Checker) -> None:
+    if checker.grader is None:
+        return
+    async for topic, data in one.statements():
+        # From a file each is tried as both: what it is not is counted as ignored.
+        if topic == topics.HEADS:
+            checker.grader.add_head(data)
+        else:
+            checker.grader.add_statement(data)
+
+
+def read_trust(file: Path, pool: str) -> PoolTrust:
+    """A trust file's entry for a pool. Raises Failure."""
+    try:
+        return parse_trust(read_file(file, TRUST_BYTES_MAX).decode()).pool(pool)
+    except (TrustError, UnicodeDecodeError) as error:
+        raise Failure(f"not a trust file: {error}", where=str(file), status=Status.USAGE) from error
+
+
+def read_file(file: Path, bytes_max: int = FILE_BYTES_MAX) -> bytes:
+    """A whole file, bounded. Raises: Failure; OSError."""
+    with file.open("rb") as stream:
+        data = stream.read(bytes_max + 1)
+    if len(data) > bytes_max:
+        raise Failure(f"longer than {bytes_max} bytes", where=str(file), status=Status.USAGE)
+    return data
+
+
+def _pool_in(file: Path) -> str:
+    """The pool that a file's first receipt names; "" if that is none: the check will say so."""
+    try:
+        return open_receipt(next(_items(file)))[1].pool
+    except (StopIteration, CborError, CoseError, ReceiptError):
+        return ""
+
+
+def _items(file: Path) -> Iterator[bytes]:
+    with file.open("rb") as stream:
+        yield from cbor.split_sequence(stream.read(cbor.BYTES_MAX))

@@ -1,0 +1,177 @@
+"""`pool send`: publish events and print what was decided about each.
+
+1. An event goes to the topic that its type belongs on (profile §3), in the form that it came in.
+   One of no known type goes to `pool.claims`, and is answered there as from anybody else.
+2. On an embedded log a steward decides within the command, and `at_ms` in an event is its time;
+   elsewhere the broker's clock is, and an event that brings a time is refused.
+3. The answer to an event is all the receipts that it caused, or its dead letter. The status is 1 if
+   any event was refused; 3 if no steward answered in time.
+4. A tick that settles nothing is answered by nobody; it is waited for on an embedded log only.
+
+Not here: judging events: they are decided, and refused with a reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from schemas import cbor
+from schemas.events import CONTENT_TYPE_CBOR
+from schemas.records import INSTANT_LIMIT_MS, EventType
+from streams import topics
+from streams.cli.answers import Answer, Answers
+from streams.cli.eventfile import Given, read_events
+from streams.cli.keys import read_key
+from streams.cli.lines import decision_line, show_decision
+from streams.cli.session import Answered, Failure, Session, Status, common
+from streams.cli.stewarding import embedded
+from streams.cli.where import Where, on_a_log
+from streams.client import decision_of
+from streams.logs.contract import Log, Outgoing
+from streams.steward.fold import TOPIC_OF
+
+CHUNK_EVENTS = 512
+_TOPICS = {str(kind): topic for kind, topic in TOPIC_OF.items()}
+Decide = Callable[[], Awaitable[None]]
+
+
+@click.command()
+@click.argument("file", type=click.File("rb"))
+@on_a_log
+@click.option("--key", type=click.Path(path_type=Path), help="The steward's [DIR/steward.pem].")
+@click.option("--no-wait", is_flag=True, help="Publish only; do not wait for decisions.")
+@click.option("--timeout", type=click.IntRange(1), default=30, help="Seconds to wait [30].")
+@common
+@click.pass_obj
+def send(
+    session: Session, file: BinaryIO, where: Where, key: Path | None, no_wait: bool, timeout: int
+) -> None:
+    """Publish the events of FILE (`-`: stdin) and print what is decided about each."""
+    given = read_events(file, file.name)
+    refused = asyncio.run(_send(session, given, where, key, None if no_wait else timeout))
+    if refused:
+        raise Answered
+
+
+async def _send(
+    session: Session, given: Iterator[Given], where: Where, key: Path | None, timeout: int | None
+) -> bool:
+    """Publish chunk by chunk; whether any event was refused."""
+    refused = False
+    number = 0
+    async with _opened(where, key, decides=timeout is not None) as (log, decide):
+        answers = Answers(log)
+        await answers.begin()
+        while chunk := list(islice(given, CHUNK_EVENTS)):
+            positions = await log.publish([_outgoing(one, where.is_embedded) for one in chunk])
+            if timeout is not None:
+                await decide()
+                wait_s = 0 if where.is_embedded else timeout
+                found = await answers.of(positions, timeout_s=wait_s)
+                for one, answer in zip(chunk, found, strict=True):
+                    refused |= _told(session, number, one, answer, where.is_embedded)
+                    number += 1
+            else:
+                _told_positions(session, number, ((p.topic, p.offset) for p in positions))
+                number += len(chunk)
+    return refused
+
+
+@asynccontextmanager
+async def _opened(
+    where: Where, key: Path | None, *, decides: bool
+) -> AsyncIterator[tuple[Log, Decide]]:
+    """The log and what makes it decide: the steward in this command, or nothing on Kafka."""
+
+    async def elsewhere() -> None:
+        """A steward decides it, wherever it runs."""
+
+    if where.data is not None and decides:
+        signer = None if key is None else read_key(key)
+        async with embedded(where.data, signer=signer) as stewards:
+            yield stewards.log, stewards.decide_all
+    else:
+        async with where.log(create=True) as log:
+            yield log, elsewhere
+
+
+def _outgoing(given: Given, is_embedded: bool) -> Outgoing:
+    """The record that an event becomes. Raises Failure where it names no pool or no time."""
+    if not isinstance(given.value, dict):
+        raise _unusable(given, "an event is a map")
+    fields: dict[str, Any] = dict(given.value)
+    at_ms = fields.pop("at_ms", None)
+    if isinstance(at_ms, str) and at_ms.isascii() and at_ms.isdigit():
+        at_ms = int(at_ms[:20])
+    if at_ms is not None and (type(at_ms) is not int or not 0 <= at_ms < INSTANT_LIMIT_MS):
+        raise _unusable(given, "at_ms is an instant in ms since the Unix epoch")
+    if at_ms is not None and not is_embedded:
+        raise _unusable(given, "on Kafka the broker gives the time: leave at_ms out")
+    pool = fields.get("pool")
+    if not isinstance(pool, str) or not pool:
+        raise _unusable(given, "`pool` must say which pool it is for")
+    kind = fields.get("type")
+    return Outgoing(
+        topic=_TOPICS.get(kind, topics.CLAIMS) if isinstance(kind, str) else topics.CLAIMS,
+        key=pool.encode("utf-8", "surrogatepass"),
+        value=_encoded(fields, given.content_type),
+        content_type=given.content_type,
+        timestamp_ms=at_ms,
+    )
+
+
+def _encoded(fields: dict[str, Any], content_type: str) -> bytes:
+    if content_type == CONTENT_TYPE_CBOR:
+        return cbor.encode(fields)
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
+def _unusable(given: Given, detail: str) -> Failure:
+    return Failure("cannot send", where=given.place, todo=detail, status=Status.USAGE)
+
+
+def _told(
+    session: Session, number: int, given: Given, answer: Answer | None, is_embedded: bool
+) -> bool:
+    """Print an event's answer; whether it was refused. Raises Failure if there is none in time."""
+    kind = str(given.value.get("type"))
+    if answer is None:
+        if is_embedded or kind == EventType.TICK:
+            return False
+        raise Failure(
+            f"no steward answered event {number}",
+            where=given.place,
+            todo="it was published and will be decided; see that a steward runs (pool doctor)",
+            status=Status.TROUBLE,
+        )
+    if answer.dead_reason is not None:
+        body = {"reason": answer.dead_reason, "detail": answer.dead_detail}
+        _print(session, number, {"kind": "dead-letter", **body})
+        return True
+    for receipt in answer.receipts:
+        _print(session, number, decision_line(receipt))
+    decision = decision_of(answer.receipts, kind, given.value.get("claim"))
+    return decision is not None and decision.kind in ("refused", "claim.refused")
+
+
+def _print(session: Session, number: int, line: dict[str, Any]) -> None:
+    if session.json:
+        session.line({"event": number, **line})
+    else:
+        click.echo(f"event {number:>5}  {show_decision(line)}")
+
+
+def _told_positions(session: Session, number: int, places: Iterable[tuple[str, int]]) -> None:
+    for at, (topic, offset) in enumerate(places, start=number):
+        if session.json:
+            session.line({"event": at, "topic": topic, "offset": offset})
+        else:
+            click.echo(f"event {at:>5}  published to {topic} at offset {offset}")

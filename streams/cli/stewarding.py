@@ -1,0 +1,95 @@
+"""A steward inside the command, on an embedded log: what `send`, `replay` and the demo decide with.
+
+Not here: how a steward works (`streams.steward`), and running one for good (`streams.cli.running`).
+
+1. Its key is `DIR/steward.pem`, made when it is first needed, or the file that `--key` names.
+2. Where events bring their own time nobody ticks; else time passes as on any live log.
+3. It holds DIR while the command runs; what it leaves is a ledger with its heads and a snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from schemas.keys import SeedSigner, new_pem
+from streams.cli.keys import read_key, write_key
+from streams.logs.embedded import SNAPSHOT_DIRECTORY, EmbeddedLog
+from streams.steward import Keyring, Observer, Settings, Snapshots, Steward
+
+KEY_FILE = "steward.pem"
+
+
+class Stewards:
+    """One steward for each partition of an embedded log."""
+
+    def __init__(self, log: EmbeddedLog, each: list[Steward]) -> None:
+        self.log = log
+        self.each = each
+
+    async def decide_all(self) -> None:
+        """Decide everything that stands in the inputs. Raises: LogTrouble, StewardStopped."""
+        for steward in self.each:
+            await steward.decide_all()
+
+    async def finish(self) -> None:
+        """Publish owed heads and write snapshots. Raises LogTrouble."""
+        for steward in self.each:
+            await steward.finish()
+
+
+@asynccontextmanager
+async def embedded(
+    data: Path,
+    *,
+    signer: SeedSigner | None = None,
+    observer: Observer | None = None,
+    settings: Settings | None = None,
+) -> AsyncIterator[Stewards]:
+    """The log in DIR, made if there is none, with its stewards; they finish at the end.
+
+    `signer` None: `DIR/steward.pem`. Raises: LogTrouble, StewardStopped, Failure (the key).
+    """
+    log = EmbeddedLog(data)
+    try:
+        stewards = Stewards(
+            log, await stewards_of(log, signer or steward_key(data), observer, settings)
+        )
+        try:
+            yield stewards
+            await stewards.finish()
+        finally:
+            for steward in stewards.each:
+                await steward.close()
+    finally:
+        await log.close()
+
+
+async def stewards_of(
+    log: EmbeddedLog,
+    signer: SeedSigner,
+    observer: Observer | None,
+    settings: Settings | None,
+) -> list[Steward]:
+    """A steward for each of the log's partitions."""
+    return [
+        Steward(
+            log,
+            partition,
+            Keyring([signer]),
+            settings=settings or Settings(tick_ms=None),
+            snapshots=Snapshots(log.directory / SNAPSHOT_DIRECTORY),
+            observer=observer,
+        )
+        for partition in range(await log.partitions())
+    ]
+
+
+def steward_key(data: Path, make: Callable[[], bytes] = new_pem) -> SeedSigner:
+    """The key in `DIR/steward.pem`; if there is none, `make` gives its PEM."""
+    file = data / KEY_FILE
+    if not file.exists():
+        data.mkdir(parents=True, exist_ok=True)
+        write_key(file, make())
+    return read_key(file)
