@@ -55,7 +55,8 @@ class Crew:
     """The stewards of this process; a `Share` for the group's membership.
 
     `make` builds a partition's steward on the log it is given. `silence_ms`: work that asked
-    nothing of its log for so long does not go on. `fenced_pause_ms`: see `GatedLog`.
+    nothing of its log for so long does not go on. `fenced_pause_ms`: see `GatedLog`. `on_stopped`
+    and `on_let_go` hear of a partition that stopped for good, and of one that is another's now.
     """
 
     def __init__(
@@ -66,12 +67,14 @@ class Crew:
         silence_ms: int,
         fenced_pause_ms: int,
         on_stopped: Callable[[int, BaseException], None],
+        on_let_go: Callable[[int], None],
     ) -> None:
         self._log = log
         self._make = make
         self._silence_s = silence_ms / 1000
         self._fenced_pause_ms = fenced_pause_ms
         self._on_stopped = on_stopped
+        self._on_let_go = on_let_go
         self._works: dict[int, _Work] = {}
         self._dropping: set[asyncio.Task[None]] = set()
         self._failures: dict[int, BaseException] = {}
@@ -99,6 +102,7 @@ class Crew:
             self._dropping.add(task)
             task.add_done_callback(self._dropping.discard)
             self._failures.pop(number, None)
+            self._on_let_go(number)
         for number in sorted(partitions if not self._is_ending else self._works):
             if number not in self._works:
                 log = GatedLog(self._log, fenced_pause_ms=self._fenced_pause_ms)
