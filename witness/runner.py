@@ -26,14 +26,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
 from witness import faults
 from witness.health import Health
 from witness.outcome import Outcome
-from witness.sources import HEADS, LEDGER, TOPICS, WITNESS, Publisher, Reader
+from witness.partition import PAUSE_S, WAIT_MS, Partition, all_ended, pool_of
+from witness.sources import HEADS, LEDGER, WITNESS, Publisher, Reader
 from witness.trouble import Reason, Trouble
 from witness.witness import Witness
 
@@ -49,16 +50,6 @@ TRIES_ONCE: Final = 2
 """How often `once` tries a stuck pool again: from what is outstanding, then with an inquest."""
 
 _TRIED_AGAIN: Final = frozenset((Reason.LOG_UNAVAILABLE, Reason.LOG_DAMAGED))
-
-
-@dataclass(slots=True)
-class _Partition:
-    """Where one partition is read on, and which pools it has."""
-
-    number: int
-    offsets: dict[str, int]
-    pools: set[str] = field(default_factory=set)
-    ends_asked: float = 0.0
 
 
 @dataclass(slots=True)
@@ -88,7 +79,7 @@ class Runner:
         self.health = health or Health()
         self._hear = hear
         self._clock = clock
-        self._partitions: list[_Partition] = []
+        self._partitions: list[Partition] = []
         self._outgoing: list[tuple[str, bytes]] = []
         self._started = False
         self._published: set[bytes] = set()
@@ -100,7 +91,7 @@ class Runner:
         """Rule 1. Raises Trouble: `store-behind`, or of the log."""
         self._noted = self._witness.store.positions()
         self._partitions = [
-            _Partition(number, {topic: self._noted.get((topic, number), 0) for topic in TOPICS})
+            Partition(self._reader, number, self._noted)
             for number in range(await self._reader.partitions())
         ]
         held = await self._publisher.published()
@@ -109,9 +100,8 @@ class Runner:
             self._check_published(statement)
         for partition in self._partitions:
             await self._check_ends(partition)
-            end = await self._reader.end(WITNESS, partition.number)
-            while partition.offsets[WITNESS] < end:
-                await self._read_own(partition, timeout_ms=1_000)
+            while not await partition.ended(WITNESS):
+                await self._read_own(partition, timeout_ms=WAIT_MS)
         self._outgoing = [
             (pool, statement)
             for pool, statement in self._witness.statements()
@@ -139,8 +129,8 @@ class Runner:
     async def once(self) -> None:
         """Start, and rounds until the log's end is reached and nothing more comes of it."""
         await self.start()
-        while (came := await self.round()) or not await self._at_end():
-            await asyncio.sleep(0 if came else POLL_S / 10)
+        while (came := await self.round()) or not await all_ended(self._partitions):
+            await asyncio.sleep(0 if came else PAUSE_S)
         for partition in self._partitions:
             for _ in range(TRIES_ONCE):
                 await self._try_again(partition, at_once=True)
@@ -163,65 +153,50 @@ class Runner:
         )
         return any_came
 
-    async def _read(self, partition: _Partition) -> bool:
+    async def _read(self, partition: Partition) -> bool:
         """One step in one partition; whether anything came."""
-        touched = await self._read_heads(partition)
-        touched |= await self._read_ledger(partition)
+        await self._read_heads(partition)
+        await self._read_ledger(partition)
         await self._read_own(partition)
-        for pool in sorted(touched):
+        came = bool(partition.touched)
+        while partition.touched:
+            pool = min(partition.touched)
             await self._take(self._witness.judge(pool))
             self._report(pool)
-        return bool(touched)
+            partition.touched.discard(pool)
+        return came
 
-    async def _read_heads(self, partition: _Partition) -> set[str]:
+    async def _read_heads(self, partition: Partition) -> None:
         follows = self._witness.pools
         ahead = sum(follows[pool].pending for pool in partition.pools if pool in follows)
-        if ahead > HEADS_AHEAD and not await self._ledger_ended(partition):
-            return set()
-        fetched = await self._reader.read(
-            HEADS, partition.number, offset_next=partition.offsets[HEADS], max_records=HEADS_AHEAD
-        )
-        partition.offsets[HEADS] = fetched.offset_next
-        touched = set()
-        for record in fetched.records:
-            pool = _pool(record.key)
+        if ahead > HEADS_AHEAD and not await partition.ended(LEDGER):
+            return
+        for record in await partition.take(HEADS, max_records=HEADS_AHEAD):
+            pool = pool_of(record)
             if pool is None:
                 continue
-            touched.add(pool)
+            partition.touch(pool)
             self.health.head_came(pool)
             outcome = self._witness.take_head(pool, record.value, record.offset)
             if outcome is not None:
-                await self._take([outcome])
-        partition.pools |= touched
-        return touched
+                self._tell(outcome)
 
-    async def _read_ledger(self, partition: _Partition) -> set[str]:
-        fetched = await self._reader.read(
-            LEDGER, partition.number, offset_next=partition.offsets[LEDGER]
-        )
-        partition.offsets[LEDGER] = fetched.offset_next
+    async def _read_ledger(self, partition: Partition) -> None:
         items: dict[str, list[tuple[int, bytes]]] = {}
-        for record in fetched.records:
-            pool = _pool(record.key)
+        records = await partition.take(LEDGER)
+        for record in records:
+            pool = pool_of(record)
             if pool is not None:
                 items.setdefault(pool, []).append((record.offset, record.value))
         for pool, receipts in items.items():
+            partition.touch(pool)
             self._witness.take_receipts(pool, receipts)
-        self.health.receipts_read(len(fetched.records))
-        partition.pools |= items.keys()
-        return set(items)
+        self.health.receipts_read(len(records))
 
-    async def _read_own(self, partition: _Partition, *, timeout_ms: int = 0) -> None:
+    async def _read_own(self, partition: Partition, *, timeout_ms: int = 0) -> None:
         """Statements of all witnesses: ours must be known. Raises Trouble(`store-behind`)."""
-        fetched = await self._reader.read(
-            WITNESS,
-            partition.number,
-            offset_next=partition.offsets[WITNESS],
-            timeout_ms=timeout_ms,
-        )
-        for record in fetched.records:
+        for record in await partition.take(WITNESS, timeout_ms=timeout_ms):
             self._check_published(record.value)
-        partition.offsets[WITNESS] = fetched.offset_next
 
     def _check_published(self, statement: bytes) -> None:
         self._witness.check_published(statement)
@@ -229,12 +204,15 @@ class Runner:
 
     async def _take(self, outcomes: list[Outcome]) -> None:
         for outcome in outcomes:
-            self.health.outcome(outcome)
-            self._hear(outcome)
-            if outcome.statement is not None:
-                self._stuck.pop(outcome.pool, None)
-                self._outgoing.append((outcome.pool, outcome.statement))
+            self._tell(outcome)
         await self._publish()
+
+    def _tell(self, outcome: Outcome) -> None:
+        self.health.outcome(outcome)
+        self._hear(outcome)
+        if outcome.statement is not None:
+            self._stuck.pop(outcome.pool, None)
+            self._outgoing.append((outcome.pool, outcome.statement))
 
     async def _publish(self) -> None:
         """Let out what is durable. A statement that cannot be published now waits."""
@@ -245,22 +223,17 @@ class Runner:
             self._published.add(sha256(statement).digest())
             del self._outgoing[0]
 
-    async def _check_ends(self, partition: _Partition) -> bool:
-        """Rule 3: whether the log was replaced by one that ends earlier."""
-        back = False
-        for topic in TOPICS:
-            if await self._reader.end(topic, partition.number) < partition.offsets[topic]:
-                partition.offsets[topic] = 0
-                back = True
-        if back:
-            self.health.went_back()
-            partition.offsets[HEADS] = 0
-            self._rewind(partition, 0)
-        return back
+    async def _check_ends(self, partition: Partition) -> bool:
+        """Rule 3."""
+        if not await partition.went_back():
+            return False
+        self.health.went_back()
+        self._rewind(partition, 0)
+        return True
 
-    async def _try_again(self, partition: _Partition, *, at_once: bool = False) -> None:
+    async def _try_again(self, partition: Partition, *, at_once: bool = False) -> None:
         """Rule 2, for every pool of the partition that is stuck and whose time has come."""
-        if not await self._ledger_ended(partition):
+        if not await partition.ended(LEDGER):
             return
         for pool in sorted(partition.pools & self._witness.pools.keys()):
             follow = self._witness.pools[pool]
@@ -275,31 +248,21 @@ class Runner:
             if follow.stuck and not first_time:
                 await self._inquire(partition, pool)
 
-    async def _read_to_end(self, partition: _Partition) -> None:
-        end = await self._reader.end(LEDGER, partition.number)
-        while partition.offsets[LEDGER] < end:
-            await self._read(partition)
-            await asyncio.sleep(0)
+    async def _read_to_end(self, partition: Partition) -> None:
+        while not await partition.ended(LEDGER):
+            await asyncio.sleep(0 if await self._read(partition) else PAUSE_S)
 
-    async def _inquire(self, partition: _Partition, pool: str) -> None:
+    async def _inquire(self, partition: Partition, pool: str) -> None:
         """Look through the pool's whole ledger for the history that its heads speak of."""
         inquest = self._witness.inquest(pool)
-        offset, end = 0, await self._reader.end(LEDGER, partition.number)
-        while offset < end:
-            fetched = await self._reader.read(
-                LEDGER, partition.number, offset_next=offset, timeout_ms=1_000
-            )
-            for record in fetched.records:
-                if _pool(record.key) == pool:
-                    inquest.add(record.value)
-            offset = fetched.offset_next
-            await asyncio.sleep(0)
+        async for receipt in partition.ledger_of(pool):
+            inquest.add(receipt)
         outcome = self._witness.conclude(inquest)
         if outcome is not None:
             await self._take([outcome])
         self._report(pool)
 
-    def _outstanding(self, partition: _Partition) -> int:
+    def _outstanding(self, partition: Partition) -> int:
         """Where the partition's first receipt lies that is not signed for."""
         follows = [
             self._witness.pools[pool] for pool in partition.pools & self._witness.pools.keys()
@@ -307,22 +270,11 @@ class Runner:
         offsets = [offset for follow in follows if (offset := follow.feed.offset) is not None]
         return min([*offsets, partition.offsets[LEDGER]])
 
-    def _rewind(self, partition: _Partition, offset: int) -> None:
+    def _rewind(self, partition: Partition, offset: int) -> None:
         """Read a partition's ledger again, from `offset`."""
         partition.offsets[LEDGER] = min(offset, partition.offsets[LEDGER])
         for pool in partition.pools & self._witness.pools.keys():
             self._witness.restart(pool)
-
-    async def _ledger_ended(self, partition: _Partition) -> bool:
-        end = await self._reader.end(LEDGER, partition.number)
-        return partition.offsets[LEDGER] >= end
-
-    async def _at_end(self) -> bool:
-        for partition in self._partitions:
-            for topic in (HEADS, LEDGER):
-                if partition.offsets[topic] < await self._reader.end(topic, partition.number):
-                    return False
-        return True
 
     def _note(self, *, force: bool = False) -> None:
         """Rule 5."""
@@ -350,14 +302,6 @@ class Runner:
         follow = self._witness.pools.get(pool)
         if follow is not None:
             self.health.pool(follow)
-
-
-def _pool(key: bytes | None) -> str | None:
-    """The pool that a record's key names."""
-    try:
-        return None if key is None else key.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 async def _wait(stop: asyncio.Event, seconds: float) -> None:
