@@ -25,7 +25,7 @@ from streams.logs.contract import Log
 from streams.logs.gated import GatedLog
 from streams.steward.loop import Steward
 
-FINISH_SECONDS_MAX = 60.0
+FINISH_MS = 60_000
 
 
 class Member(Protocol):
@@ -57,6 +57,7 @@ class Crew:
     `make` builds a partition's steward on the log it is given. `silence_ms`: work that asked
     nothing of its log for so long does not go on. `fenced_pause_ms`: see `GatedLog`. `on_stopped`
     and `on_let_go` hear of a partition that stopped for good, and of one that is another's now.
+    `finish_ms`: how long a stop waits for the partitions to finish.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Crew:
         fenced_pause_ms: int,
         on_stopped: Callable[[int, BaseException], None],
         on_let_go: Callable[[int], None],
+        finish_ms: int = FINISH_MS,
     ) -> None:
         self._log = log
         self._make = make
@@ -75,6 +77,7 @@ class Crew:
         self._fenced_pause_ms = fenced_pause_ms
         self._on_stopped = on_stopped
         self._on_let_go = on_let_go
+        self._finish_s = finish_ms / 1000
         self._works: dict[int, _Work] = {}
         self._dropping: set[asyncio.Task[None]] = set()
         self._failures: dict[int, BaseException] = {}
@@ -162,5 +165,5 @@ class Crew:
         running = [work.task for work in self._works.values() if not work.task.done()]
         if running:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(FINISH_SECONDS_MAX):
+                async with asyncio.timeout(self._finish_s):
                     await asyncio.wait(running)
