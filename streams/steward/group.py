@@ -112,6 +112,7 @@ class Crew:
                 work = self._works[number] = _Work(log, self._make(log, number))
                 work.task.add_done_callback(partial(self._ended, number))
             self._works[number].log.gate.open()
+        self._changed.set()
 
     def is_alive(self) -> bool:
         """Whether every partition's work goes on, or has stopped and said so."""
