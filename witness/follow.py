@@ -193,7 +193,7 @@ class Follow:
         if length == self.record.length:
             self._accuse(standing.head, head, ())
             return None
-        if self.feed.leaves.root_at(length) == head.statement.end.root:
+        if self._has_root(head):
             return Outcome(kind=Kind.STALE, pool=self.pool, length=length)
         tree = self.feed.leaves.hash_store(self.record.length)
         path = tree.path_back(old_size=length, new_size=self.record.length)
@@ -236,14 +236,21 @@ class Follow:
             return
         for suspect in self._suspects.values():
             length = _length(suspect)
-            if length > _length(anchor):
+            if length == _length(anchor):
+                accused = self._accuse(anchor, suspect, ())
+            elif length > _length(anchor) or self._has_root(suspect):
+                # Nothing to show yet; or only its `head` is wrong, which one head cannot show.
                 continue
-            path: Sequence[bytes] = ()
-            if length < _length(anchor):
+            else:
                 tree = self.feed.leaves.hash_store(_length(anchor))
                 path = tree.path_back(old_size=length, new_size=_length(anchor))
-            if self._accuse(anchor, suspect, path):
+                accused = self._accuse(anchor, suspect, path)
+            if accused:
                 return
+
+    def _has_root(self, head: Signed[Head]) -> bool:
+        """Whether our leaves had the head's root at its length, which was passed."""
+        return self.feed.leaves.root_at(_length(head)) == head.statement.end.root
 
     def _accuse(self, first: Signed[Head], second: Signed[Head], path: Sequence[bytes]) -> bool:
         try:

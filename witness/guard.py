@@ -26,6 +26,7 @@ from schemas.heads import (
 )
 from schemas.keys import KeyRefused, check_public_key, did_key
 from witness.follow import Follow
+from witness.record import Record
 from witness.trouble import Reason, Trouble
 
 
@@ -44,6 +45,21 @@ def check_keys(own_key: bytes, stewards: Mapping[str, frozenset[bytes]] | None) 
                 where=did_key(own_key),
                 todo="a witness has a key that no steward has",
             )
+
+
+def check_beginning(known: Record, stewards: frozenset[bytes] | None) -> None:
+    """A ledger that was followed before was begun by one of `stewards`, if they are named.
+
+    Raises Trouble(`bad-input`).
+    """
+    if stewards is None or not known.keys or known.keys[0][1] in stewards:
+        return
+    raise Trouble(
+        Reason.BAD_INPUT,
+        f"the trust file does not name the steward that began {known.pool}",
+        where=did_key(known.keys[0][1]),
+        todo="name it there, or find out whose ledger was followed",
+    )
 
 
 def check_published(

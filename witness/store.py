@@ -222,11 +222,14 @@ def open_store(path: Path, public_key: bytes) -> Store:
 def inspect(path: Path) -> Store:
     """The store, for reading beside whoever holds it.
 
-    Raises Trouble: `store-missing`, `store-damaged`.
+    Where a killed process left a write half done, SQLite finishes or undoes it here, as it would at
+    the next start; nothing else is changed. Raises Trouble: `store-missing`, `store-damaged`.
     """
     _require(path)
-    store = Store(path, _connect(path, "ro"), None)
+    journal = path.with_name(path.name + "-journal")
+    store = Store(path, _connect(path, "rw" if journal.exists() else "ro"), None)
     try:
+        store._open().execute("PRAGMA query_only = ON")
         _check(store, store.public_key)
     except BaseException:
         store.close()

@@ -215,9 +215,9 @@ class Witness:
 
     def _follow(self, pool: str) -> Follow | None:
         """The pool as it is followed; None if it is not one of `stewards`."""
+        if self._stewards is not None and pool not in self._stewards:
+            return None
         if pool not in self._follows:
-            if self._stewards is not None and pool not in self._stewards:
-                return None
             if len(self._follows) >= POOLS_MAX:
                 return None
             self._follows[pool] = self._load(pool)
@@ -230,11 +230,13 @@ class Witness:
             known = record.decode(body, self.public_key) if body else Record(pool=pool, keys=())
         except RecordDamaged as error:
             raise self._damaged(pool, str(error)) from error
+        stewards = None if self._stewards is None else self._stewards.get(pool)
+        guard.check_beginning(known, stewards)
         return Follow(
             known,
             self._leaves(known),
             own_key=self.public_key,
-            stewards=None if self._stewards is None else self._stewards.get(pool),
+            stewards=stewards,
             threads=self._threads,
         )
 

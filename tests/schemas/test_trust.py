@@ -5,6 +5,8 @@ from __future__ import annotations
 from hashlib import sha256
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from schemas.chain import ChainReader
 from schemas.forks import seal_fork
@@ -314,3 +316,22 @@ def test_the_ledgers_end_may_be_told_at_any_length() -> None:
         root = LEDGER.leaves.root(length)
         grader.observe(End(pool="alpha", length=length, head=head, root=root))
     assert grader.grading(20).witnessed_length == 10
+
+
+@settings(max_examples=150)
+@given(st.lists(st.one_of(st.binary(max_size=400), st.integers(0, 2**16)), max_size=8))
+def test_nothing_that_anybody_writes_to_a_topic_stops_a_verifier(found: list[bytes | int]) -> None:
+    """Made-up bytes, and real statements with a byte changed: counted as ignored, never raised."""
+    statement = countersigned(ADA, 15)
+    grader = Grader(trusted(1))
+    for item in found:
+        data = item if isinstance(item, bytes) else bent_at(statement, item)
+        grader.add_head(data)
+        grader.add_statement(data)
+    assert grader.grading(20).grade is LedgerGrade.SELF_ATTESTED
+    assert grader.grading(20).ignored == 2 * len(found)
+
+
+def bent_at(data: bytes, where: int) -> bytes:
+    at = where % len(data)
+    return data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :]

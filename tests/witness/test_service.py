@@ -315,6 +315,15 @@ def test_a_trust_file_limits_what_is_followed(
     assert "the witness's key is the steward's of alpha" in err
     trust.write_text("[pools.alpha]")
     assert ended(run_line(tmp_path, trust=str(trust))) == 2
+    stranger = did_key(OTHER_STEWARD.public_key)
+    trust.write_text(f'[pools.alpha]\nstewards = ["{stranger}"]\n')
+    assert ended(run_line(tmp_path, trust=str(trust))) == 2
+    assert "does not name the steward that began alpha" in capsys.readouterr().err
+    trust.write_text(f'[pools.gamma]\nstewards = ["{stranger}"]\n')
+    ledger = Ledger(pool="alpha").grow(5)
+    steward.write("alpha", ledger.grow(2).receipts[5:], [ledger.head()])
+    assert ended([*run_line(tmp_path, trust=str(trust)), "--json"]) == 0
+    assert capsys.readouterr().out == ""
 
 
 def test_status_says_no_when_a_pool_is_forked(

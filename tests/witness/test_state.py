@@ -363,6 +363,26 @@ def test_a_run_can_be_looked_at_while_it_holds_the_store(tmp_path: Path, ledger:
                 beside.note({("pool.ledger", 0): 1}, [])
 
 
+def test_a_write_that_was_cut_off_is_undone_by_whoever_looks_first(
+    tmp_path: Path, ledger: Ledger
+) -> None:
+    """A journal that a killed process left is rolled back, by `status` as by the next start."""
+    state, torn = new_state(tmp_path), tmp_path / "torn.db"
+    with closing(opened(state)) as witness:
+        witness.step(ledger.head(), ledger.receipts)
+    with closing(sqlite3.connect(state, isolation_level=None)) as database:
+        database.execute("PRAGMA cache_size = 1")
+        database.execute("BEGIN IMMEDIATE")
+        database.execute("UPDATE records SET body = zeroblob(20000)")
+        database.execute("CREATE TABLE filler AS SELECT zeroblob(200000) AS filler")
+        shutil.copy(state, torn)
+        shutil.copy(tmp_path / "witness.db-journal", tmp_path / "torn.db-journal")
+        database.execute("ROLLBACK")
+    assert torn.read_bytes() != state.read_bytes()
+    with closing(store.inspect(torn)) as looked, closing(store.inspect(state)) as untouched:
+        assert looked.record("alpha") == untouched.record("alpha")
+
+
 def test_records_of_tiles_grow_with_the_ledger(tmp_path: Path) -> None:
     """Across tile borders, one signature or many, a start finds the leaves that were left."""
     ledger = Ledger()
