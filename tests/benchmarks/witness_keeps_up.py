@@ -4,8 +4,8 @@
 
 A steward in this process decides N claims, their commits and their releases on an embedded log,
 flat out; a `pool-witness run` in another process follows the same directory meanwhile. Printed, as
-one JSON object: what the steward wrote in a second, how much of it was signed for when it had just
-finished, and how long it took for the rest.
+one JSON object: what the steward wrote in a second, how much of it was signed for when the last was
+decided (its head comes after that), and how long it took for the rest from the last head on.
 """
 
 from __future__ import annotations
@@ -79,10 +79,10 @@ async def decide(data: Path, claims: int, process: Process) -> dict[str, object]
     try:
         started = time.perf_counter()
         await steward.decide_all()
-        await steward.finish()
         took_s = time.perf_counter() - started
-        written = await log.end(topics.LEDGER, 0)
         signed = signed_length(process.state)
+        written = await log.end(topics.LEDGER, 0)
+        await steward.finish()
         waited = time.perf_counter()
         while signed_length(process.state) < written:
             assert time.perf_counter() - waited < WAIT_S_MAX, "the witness did not catch up"
@@ -96,7 +96,7 @@ async def decide(data: Path, claims: int, process: Process) -> dict[str, object]
     return {
         "receipts": written,
         "steward_receipts_per_s": round(written / took_s),
-        "signed_when_the_steward_finished": signed,
+        "signed_when_the_last_was_decided": signed,
         "behind_receipts": written - signed,
         "caught_up_after_s": round(lag_s, 3),
     }
