@@ -10,7 +10,7 @@ import pytest
 from schemas import cose
 from schemas.forks import open_fork
 from schemas.heads import open_countersignature, open_head
-from schemas.keys import SeedSigner, did_key, kid, pem_of_seed, signer_from_pem
+from schemas.keys import SeedSigner, did_key, from_did_key, kid, pem_of_seed, signer_from_pem
 from schemas.merkle import PATH_MAX
 from tests.witness.ledger import (
     OTHER_STEWARD,
@@ -223,8 +223,9 @@ TWIN_OF = SeedSigner(bytes(range(32)))
 @pytest.mark.parametrize("form", ["raw", "pem", "did"])
 def test_t13_the_stewards_own_key_is_refused_in_every_form(tmp_path: Path, form: str) -> None:
     """T13: equality is of the 32 raw bytes, however the key was written down."""
-    same = STEWARD if form == "raw" else signer_from_pem(pem_of_seed(STEWARD.seed))
-    stewards = {"alpha": frozenset([STEWARD.public_key])}
+    same = signer_from_pem(pem_of_seed(STEWARD.seed)) if form == "pem" else STEWARD
+    named = from_did_key(did_key(STEWARD.public_key)) if form == "did" else STEWARD.public_key
+    stewards = {"alpha": frozenset([named])}
     with pytest.raises(Trouble) as refused:
         opened(new_state(tmp_path, key=same), same, stewards=stewards)
     assert refused.value.reason is Reason.KEY_IS_STEWARDS
