@@ -24,5 +24,5 @@ def decide(session: Session, file: BinaryIO) -> None:
 
     FILE holds JSON lines, a CBOR sequence or a case. Each event's `at_ms` is its time.
     """
-    for number, decision in decide_lines(given.value for given in read_events(file, file.name)):
+    for number, decision in decide_lines(given.value for given in read_events(file)):
         session.line({"event": number, **decision})

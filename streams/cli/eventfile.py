@@ -37,8 +37,9 @@ class Given:
     content_type: str
 
 
-def read_events(stream: BinaryIO, name: str) -> Iterator[Given]:
-    """The events of an open file. Raises Failure where it cannot be read as any of the three."""
+def read_events(stream: BinaryIO) -> Iterator[Given]:
+    """The values of an open file. Raises Failure where it cannot be read as any of the three."""
+    name = str(getattr(stream, "name", "stdin"))
     first = stream.readline(EVENT_BYTES_MAX)
     if first[:1] and first[0] in _CBOR_MAPS:
         yield from _cbor_items(first + _bounded(stream, name), name)

@@ -21,7 +21,7 @@ from streams.cli.session import Failure, Session, Status, common
 PEM_BYTES_MAX = 16 * 1024
 
 _file = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-_password = click.option(
+password_option = click.option(
     "--password-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A file whose first line encrypts the key.",
@@ -35,7 +35,7 @@ def keys() -> None:
 
 @keys.command("new")
 @_file
-@_password
+@password_option
 @common
 @click.pass_obj
 def new(session: Session, file: Path, password_file: Path | None) -> None:
@@ -46,7 +46,7 @@ def new(session: Session, file: Path, password_file: Path | None) -> None:
 
 @keys.command("show")
 @_file
-@_password
+@password_option
 @common
 @click.pass_obj
 def show(session: Session, file: Path, password_file: Path | None) -> None:

@@ -11,14 +11,14 @@ Not here: what is checked (`streams.cli.checking`).
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from schemas import cbor
 from schemas.cbor import CborError
 from schemas.cose import CoseError
 from schemas.receipts import ReceiptError, open_receipt
-from schemas.trust import PoolTrust, TrustError, parse_trust
+from schemas.trust import PoolTrust, Trust, TrustError, parse_trust
 from streams import topics
 from streams.cli.checking import Checker, Verdict
 from streams.cli.session import Failure, Session, Status
@@ -26,6 +26,8 @@ from streams.cli.where import Where, the_pool, values
 from streams.logs.contract import LogReader
 from streams.topics import partition_for
 
+WITNESS_DIRECTORY = "witness"
+"""Where a witness beside an embedded log publishes; its own package says how."""
 FILE_BYTES_MAX = 4 * 1024**3
 TRUST_BYTES_MAX = 1024**2
 
@@ -34,9 +36,16 @@ class Ledger:
     """One pool's ledger, and what was signed about it. Made by `ledger`."""
 
     def __init__(
-        self, pool: str, *, file: Path | None, heads: Path | None, log: LogReader | None
+        self,
+        pool: str,
+        *,
+        file: Path | None = None,
+        heads: Path | None = None,
+        log: LogReader | None = None,
+        data: Path | None = None,
     ) -> None:
         self.pool = pool
+        self._data = data
         self._file = file
         self._heads = heads
         self._log = log
@@ -82,6 +91,19 @@ class Ledger:
             for topic in (topics.HEADS, topics.WITNESS):
                 async for value in values(self._log, topic, self.pool):
                     yield topic, value
+            for item in self._beside():
+                yield topics.WITNESS, item
+
+    def _beside(self) -> Iterator[bytes]:
+        """What witnesses put beside an embedded log: `DIR/witness/*.cborseq`, up to a torn end.
+
+        They may be of other pools, and may be anything: a grader counts what it can open.
+        """
+        if self._data is None:
+            return
+        for path in sorted((self._data / WITNESS_DIRECTORY).glob("*.cborseq")):
+            with suppress(CborError):
+                yield from cbor.split_sequence(read_file(path))
 
 
 @asynccontextmanager
@@ -90,10 +112,10 @@ async def ledger(
 ) -> AsyncIterator[Ledger]:
     """The ledger that a command's options name. Raises: Failure, LogTrouble."""
     if file is not None:
-        yield Ledger(pool or _pool_in(file), file=file, heads=heads, log=None)
+        yield Ledger(pool or _pool_in(file), file=file, heads=heads)
         return
     async with where.reader() as log:
-        yield Ledger(await the_pool(log, pool), file=None, heads=heads, log=log)
+        yield Ledger(await the_pool(log, pool), heads=heads, log=log, data=where.data)
 
 
 async def check(
@@ -133,8 +155,25 @@ async def _take_statements(one: Ledger, checker: Checker) -> None:
 
 def read_trust(file: Path, pool: str) -> PoolTrust:
     """A trust file's entry for a pool. Raises Failure."""
+    with _readable(file):
+        return _parsed(file).pool(pool)
+
+
+def read_trust_keys(file: Path) -> frozenset[bytes]:
+    """The raw keys of all witnesses that a trust file names, whatever the pool. Raises Failure."""
+    with _readable(file):
+        pools = _parsed(file).pools.values()
+        return frozenset(key for one in pools for key in one.witnesses.values())
+
+
+def _parsed(file: Path) -> Trust:
+    return parse_trust(read_file(file, TRUST_BYTES_MAX).decode())
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[None]:
     try:
-        return parse_trust(read_file(file, TRUST_BYTES_MAX).decode()).pool(pool)
+        yield
     except (TrustError, UnicodeDecodeError) as error:
         raise Failure(f"not a trust file: {error}", where=str(file), status=Status.USAGE) from error
 

@@ -20,12 +20,19 @@ from collections.abc import Sequence
 import click
 
 from streams.cli.decide import decide
+from streams.cli.demo import demo
+from streams.cli.deployment import doctor, topics
+from streams.cli.explain import explain_command
 from streams.cli.keys import keys
+from streams.cli.proving import check_proof_command, prove
 from streams.cli.replay import replay
+from streams.cli.running import run as run_command
 from streams.cli.send import send
 from streams.cli.session import Answered, Failure, Session, Status
 from streams.cli.transfer import export_command, import_command
+from streams.cli.usage import claims, usage
 from streams.cli.verify import audit, verify
+from streams.cli.watch import watch
 from streams.logs.errors import LogTrouble, Missing, TooLarge
 from streams.steward import StewardStopped, WrongKey
 from streams.traces.plan import TraceError
@@ -40,7 +47,12 @@ def pool() -> None:
     """Decide who gets contended accelerators, on a budget of energy, in signed receipts."""
 
 
-for _command in (send, decide, replay, verify, audit, export_command, import_command, keys):
+_COMMANDS = (
+    *(demo, run_command, topics, doctor, send, watch, usage, explain_command, claims),
+    *(decide, replay),
+    *(export_command, import_command, verify, audit, prove, check_proof_command, keys),
+)
+for _command in _COMMANDS:
     pool.add_command(_command)
 
 

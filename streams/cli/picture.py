@@ -49,7 +49,7 @@ def claim(one: Claim) -> Figures:
         "claim": one.id,
         "leaf": one.leaf_id,
         "state": one.state.value,
-        "demand": dict(one.demand_map),
+        "demand": dict(demand(one)),
         "grade": one.grade,
         "class": one.class_,
         "priority": one.priority,
@@ -68,6 +68,11 @@ def claim(one: Claim) -> Figures:
         figures["reason"] = one.reason
         figures["starved"] = one.starved
     return figures
+
+
+def demand(one: Claim) -> dict[str, int]:
+    """What a claim asks for, by resource."""
+    return {name: amount for name, amount in one.demand_map.items() if isinstance(amount, int)}
 
 
 def _walk(node: Node) -> Iterator[Node]:

@@ -28,7 +28,7 @@ from schemas.records import EventType, Kind
 from streams.cli import units
 from streams.cli.keys import read_key
 from streams.cli.ledgers import read_file
-from streams.cli.session import Failure, Session, Status, common, table
+from streams.cli.session import Failure, Session, Status, common, pairs
 from streams.cli.stewarding import KEY_FILE, Stewards, embedded, steward_key
 from streams.cli.where import DATA_DEFAULT
 from streams.cli.words import REASONS
@@ -235,10 +235,8 @@ def _answer(
 
 def _show(answer: Mapping[str, Any], out: Console) -> None:
     kinds, seconds = answer["decisions"], answer["milliseconds"] / 1000
-    shown = table("", "", "")
-    shown.show_header = False
     admitted = kinds.get(Kind.CLAIM_ADMITTED, 0)
-    for name, value in (
+    rows = (
         ("jobs", f"{answer['jobs']:,}"),
         ("events", f"{answer['events']:,} ({answer['standing']:,} stood in the log already)"),
         ("receipts", f"{answer['length']:,} in {seconds:.0f} s"),
@@ -248,9 +246,8 @@ def _show(answer: Mapping[str, Any], out: Console) -> None:
         ("waited for", _reasons(answer["waits"])),
         ("energy", f"{units.energy(answer['spent_uj'])} settled"),
         ("head", answer["head"].hex()),
-    ):
-        shown.add_row(name, value)
-    out.print(shown)
+    )
+    pairs(out, rows)
     out.print(f"\nNext: pool verify --data {answer['data']} --pool {answer['pool']}")
 
 

@@ -55,7 +55,7 @@ def send(
     session: Session, file: BinaryIO, where: Where, key: Path | None, no_wait: bool, timeout: int
 ) -> None:
     """Publish the events of FILE (`-`: stdin) and print what is decided about each."""
-    given = read_events(file, file.name)
+    given = read_events(file)
     refused = asyncio.run(_send(session, given, where, key, None if no_wait else timeout))
     if refused:
         raise Answered
@@ -68,6 +68,8 @@ async def _send(
     refused = False
     number = 0
     async with _opened(where, key, decides=timeout is not None) as (log, decide):
+        # First what stands: a steward that cannot decide here must not publish either.
+        await decide()
         answers = Answers(log)
         await answers.begin()
         while chunk := list(islice(given, CHUNK_EVENTS)):

@@ -11,7 +11,8 @@ Invariant: with `--json`, every line of stdout is a JSON object.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TypeVar
@@ -23,6 +24,8 @@ from rich.table import Table
 
 from schemas.jsonform import dumps_line
 
+WIDTH_OFF_TERMINAL = 160
+"""Columns of a table that no terminal bounds."""
 Command = TypeVar("Command", bound=Callable[..., object])
 
 
@@ -54,7 +57,7 @@ class Session:
 
     json: bool = False
     verbose: bool = False
-    notes: Console = field(default_factory=lambda: Console(stderr=True, highlight=False, emoji=False))
+    notes: Console = field(default_factory=lambda: _console(stderr=True))
 
     def line(self, value: Mapping[str, object]) -> None:
         """One JSON object on stdout."""
@@ -69,7 +72,7 @@ class Session:
 
     def out(self) -> Console:
         """stdout for people. Made when asked for: a test may have replaced stdout."""
-        return Console(highlight=False, emoji=False)
+        return _console(stderr=False)
 
     def note(self, text: str) -> None:
         """A word to the person, beside the answer."""
@@ -92,6 +95,14 @@ class Session:
         )
 
 
+def _console(*, stderr: bool) -> Console:
+    # No emoji: did:key: is not a key symbol. No highlighting: numbers are not all alike.
+    made = Console(stderr=stderr, highlight=False, emoji=False)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = WIDTH_OFF_TERMINAL
+    return made
+
+
 def _escaped(text: str) -> str:
     return text.replace("[", r"\[")
 
@@ -100,8 +111,23 @@ def table(title: str, *columns: str, right: frozenset[str] = frozenset()) -> Tab
     """An empty table; the columns named in `right` hold numbers."""
     made = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
     for column in columns:
-        made.add_column(column, justify="right" if column in right else "left")
+        made.add_column(
+            column,
+            justify="right" if column in right else "left",
+            no_wrap=column in right or column == columns[0],
+        )
     return made
+
+
+def pairs(out: Console, rows: Iterable[tuple[str, str]]) -> None:
+    """Names and values below each other; nothing is cut off, and a value may have several lines."""
+    listed = list(rows)
+    width = max(len(name) for name, _ in listed) + 2
+    for name, value in listed:
+        first, *others = value.splitlines() or [""]
+        out.print(f"{name:<{width}}{first}", markup=False, soft_wrap=True)
+        for line in others:
+            out.print(" " * width + line, markup=False, soft_wrap=True)
 
 
 def common(command: Command) -> Command:

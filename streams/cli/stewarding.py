@@ -53,9 +53,9 @@ async def embedded(
     """
     log = EmbeddedLog(data)
     try:
-        stewards = Stewards(
-            log, await stewards_of(log, signer or steward_key(data), observer, settings)
-        )
+        keyring = Keyring([signer or steward_key(data)])
+        each = await stewards_of(log, keyring, observer, settings or Settings(tick_ms=None))
+        stewards = Stewards(log, each)
         try:
             yield stewards
             await stewards.finish()
@@ -68,17 +68,17 @@ async def embedded(
 
 async def stewards_of(
     log: EmbeddedLog,
-    signer: SeedSigner,
+    keyring: Keyring,
     observer: Observer | None,
-    settings: Settings | None,
+    settings: Settings,
 ) -> list[Steward]:
     """A steward for each of the log's partitions."""
     return [
         Steward(
             log,
             partition,
-            Keyring([signer]),
-            settings=settings or Settings(tick_ms=None),
+            keyring,
+            settings=settings,
             snapshots=Snapshots(log.directory / SNAPSHOT_DIRECTORY),
             observer=observer,
         )

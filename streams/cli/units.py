@@ -24,7 +24,7 @@ def energy(uj: int) -> str:
     for size, unit in _ENERGIES:
         if abs(uj) >= size:
             return f"{_short(uj, size)} {unit}"
-    return f"{uj} uJ"
+    return f"{uj} uJ" if uj else "0 J"
 
 
 def devices(mdev: int) -> str:

@@ -1,10 +1,10 @@
-"""A day of three tenants on 24 accelerators, the same every time: what the demo decides.
+"""A day of three tenants on 32 accelerators, the same every time: what the demo decides.
 
 Shaped by what the traces in `../shared/data` show; none of their rows is here:
 1. Sizes as in `philly_vc` (two weeks of October 2017): 95 in 100 jobs ask for one device, the rest
    for 2 to 16; beside them fractions of a device, which 38 in 100 pods of `openb_2023` ask for.
-2. Durations are drawn from Philly's twenty quantiles (median 19 min, one in twenty above 8 h), cut
-   at 8 h; gangs of 4 and more run for hours, as there.
+2. Durations are drawn from Philly's twenty quantiles (median 19 min, one in twenty above 8 h), the
+   longest left out of a day; gangs of 4 and more run for hours, as there.
 3. Arrivals by hour are Philly's: bursts at 02, 07, 16, 20 and 22 h, quiet at noon and at 19 h.
 4. A device draws one of the deciles of `acme_gpu_power` (A100, series gpu_power_seren), and
    reserves its limit of 400 W: most releases return energy.
@@ -22,12 +22,12 @@ from streams.traces.energy import energy_uj, pick
 from streams.traces.plan import HOUR_MS, Job, Plan
 
 POOL = "demo"
-DEVICES = 24
+DEVICES = 32
 OPENED_MS = 1_748_822_400_000
 """2025-06-02T00:00:00Z, a Monday."""
 END_MS = OPENED_MS + 24 * HOUR_MS
 MINUTE_MS = 60_000
-JOBS = 240
+JOBS = 220
 
 LIMIT_UW = 400_000_000
 DECILES_UW = (63, 65, 70, 91, 97, 118, 213, 338, 395)
@@ -38,8 +38,8 @@ BY_HOUR = (
 )  # fmt: skip
 """Jobs submitted in each hour of the day, over the two weeks of the Philly file."""
 QUANTILES_S = (54, 67, 81, 159, 419, 611, 742, 886, 1015, 1160, 1291, 1442, 1635, 1871, 2185, 3528)
-LONG_S = (6080, 12462, 28800)
-"""Every twentieth of the durations of that file, seconds, from the 5th percentile; the last cut."""
+LONG_S = (6080, 12462)
+"""Every twentieth of the durations of that file, from the 5th to the 90th percentile, seconds."""
 SIZES = (*(1000,) * 50, *(500,) * 20, *(250,) * 8, *(2000,) * 5, *(4000,) * 4, *(8000,) * 2)
 LEAVES = ("atlas/train", "atlas/train", "atlas/serve", "borealis", "borealis", "cygnus")
 NEVER_COMMIT_ONE_IN = 40
@@ -70,11 +70,11 @@ def plan_of_the_day() -> tuple[Plan, dict[str, int]]:
 def _opened() -> dict[str, Value]:
     budget_uj = energy_uj(DEVICES * LIMIT_UW, 24 * HOUR_MS)
     guaranteed: dict[str, tuple[int, dict[str, Value]]] = {
-        "atlas": (10, {"weight": 2}),
-        "atlas/train": (6, {}),
-        "atlas/serve": (4, {"max_waiting": 40}),
-        "borealis": (8, {"limit": {MDEV: 20_000}}),
-        "cygnus": (6, {"lend": [MDEV]}),
+        "atlas": (14, {"weight": 2}),
+        "atlas/train": (8, {}),
+        "atlas/serve": (6, {"max_waiting": 40}),
+        "borealis": (10, {"limit": {MDEV: 24_000}}),
+        "cygnus": (8, {"lend": [MDEV]}),
     }
     tree: list[Value] = [
         {
@@ -89,7 +89,7 @@ def _opened() -> dict[str, Value]:
         "tree": tree,
         "policy": {
             "power_limit_uw": LIMIT_UW,
-            "reserve_after_ms": 2 * HOUR_MS,
+            "reserve_after_ms": 3 * HOUR_MS,
             "idle": {"threshold_uw": 75_000_000, "window_ms": HOUR_MS},
         },
         "meta": {"about": "pool demo: a made-up day, shaped by published traces"},
@@ -123,11 +123,11 @@ def _ordinary(number: int, hour: int) -> Job:
 
 def _scripted() -> list[Job]:
     """What the day must show, at hours where it can be seen."""
-    # From 02:00 the night's sweep borrows what nobody uses; it reports steps, so that at 08:00,
-    # when borealis wants its guarantee back, what draws most for a step is told to stop.
+    # From 01:00 the night's sweep borrows what nobody uses. It reports steps, so that when the
+    # others come for their guarantees, what draws most for a step is told to stop first.
     sweep = [
         replace(
-            _job(f"sweep-{number}", "atlas/train", _clock(2, number), 4000, 14 * HOUR_MS,
+            _job(f"sweep-{number}", "atlas/train", _clock(1, number), 4000, 8 * HOUR_MS,
                  watts=DECILES_UW[4 + number], class_="sweep"),
             unit="step",
         )
@@ -154,7 +154,7 @@ def _scripted() -> list[Job]:
         *nightly,
         *observed,
         # More than its leaf is guaranteed, on a guess: refused, since a guess may not borrow.
-        _job("cygnus-guess", "cygnus", _clock(9, 5), 8000, HOUR_MS, watts=213, guess=True),
+        _job("cygnus-guess", "cygnus", _clock(9, 5), 10000, HOUR_MS, watts=213, guess=True),
         # Its machine dies at 10:20: the lease lapses, an operator releases it at 13:10.
         replace(
             _job("atlas-train-lost", "atlas/train", _clock(9, 10), 1000, 4 * HOUR_MS, watts=213),
@@ -170,12 +170,18 @@ def _scripted() -> list[Job]:
 
 def _evening() -> list[Job]:
     """What is still there at midnight, and waits, so that one can ask why."""
+    night = [
+        _job(f"night-{number}", "atlas/train", _clock(22, 10 + number), 6000, 9 * HOUR_MS,
+             watts=DECILES_UW[5 + number], class_="night")
+        for number in range(4)
+    ]  # fmt: skip
     return [
-        _job("night-train-a", "atlas/train", _clock(22, 10), 8000, 9 * HOUR_MS, watts=395),
-        _job("night-train-b", "borealis", _clock(22, 20), 8000, 9 * HOUR_MS, watts=338),
-        _job("night-train-c", "cygnus", _clock(22, 30), 6000, 9 * HOUR_MS, watts=395),
+        *night,
+        _job("night-cygnus", "cygnus", _clock(22, 30), 6000, 9 * HOUR_MS, watts=395),
         _job("night-big", "atlas/train", _clock(23, 5), 16000, 6 * HOUR_MS, watts=395),
-        _job("night-guess", "cygnus", _clock(23, 20), 2000, HOUR_MS, watts=97, guess=True),
+        _job("night-guess", "cygnus", _clock(23, 20), 4000, HOUR_MS, watts=97, guess=True),
+        # A minute before midnight: what it is guaranteed has to be reclaimed from the night's work.
+        _job("night-borealis", "borealis", _clock(23, 59), 8000, 9 * HOUR_MS, watts=338),
     ]
 
 
@@ -204,6 +210,8 @@ def _job(
         declared_ms=run_ms + run_ms // 4,
         drawn_uw=watts * 1000 * mdev,
         run_ms=run_ms,
+        # Who shares a device cannot know what it drew.
+        reports=mdev >= 1000,
         commits=commits,
         commit_within_ms=10 * MINUTE_MS,
         class_=class_,

@@ -1,0 +1,92 @@
+"""`pool decide` and event files: the golden cases, the three forms, and any bytes at all."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from schemas import cbor
+from streams.cli.eventfile import read_events
+from streams.cli.session import Failure
+from tests.cli.support import Pool
+
+CASES = sorted((Path(__file__).parents[2] / "schemas" / "cases").glob("*.json"))
+
+
+def _pinned(found: dict[str, Any], pinned: dict[str, Any]) -> bool:
+    return all(_same(found.get(key), value) for key, value in pinned.items())
+
+
+def _same(found: Any, pinned: Any) -> bool:
+    if isinstance(pinned, dict):
+        return isinstance(found, dict) and _pinned(found, pinned)
+    return str(found) == str(pinned) if isinstance(pinned, int) else bool(found == pinned)
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_golden_cases_pass_through_the_command(pool: Pool, path: Path) -> None:
+    """Every decision of every event, as many and in order, with what the case pins."""
+    case = json.loads(path.read_text())
+    outcome = pool("decide", path)
+    assert outcome.status == 0
+    expected = [(n, one) for n, decisions in enumerate(case["decisions"]) for one in decisions]
+    found = outcome.lines
+    assert [line["event"] for line in found] == [number for number, _ in expected]
+    for line, (_, pinned) in zip(found, expected, strict=True):
+        assert _pinned(line, pinned), (line, pinned)
+
+
+def test_the_three_forms_of_a_file_are_decided_alike(pool: Pool, tmp_path: Path) -> None:
+    """A case, JSON lines and a CBOR sequence of the same events, from a file or from stdin."""
+    case = next(path for path in CASES if path.stem == "reclaim-worst-per-unit-first")
+    events = json.loads(case.read_text())["events"]
+    lines = "".join(json.dumps(event) + "\n\n" for event in events)
+    (tmp_path / "events.cbor").write_bytes(b"".join(map(cbor.encode, events)))
+    whole = pool("decide", case)
+    assert whole.lines
+    assert pool("decide", "-", given=lines).out == whole.out
+    assert pool("decide", tmp_path / "events.cbor").out == whole.out
+    assert pool("decide", "-", given=json.dumps(events)).out == whole.out
+
+
+def test_what_is_no_event_is_decided_too(pool: Pool) -> None:
+    """Malformed events are answered in their place; the status stays 0."""
+    opened = {"pool": "p", "type": "pool.opened", "capacity": {"mdev": 1}, "tree": [], "at_ms": 1}
+    given = [json.dumps(one) for one in (opened, {"pool": "p", "type": "nap", "at_ms": 2}, {})]
+    outcome = pool("decide", "-", given="\n".join(given))
+    assert outcome.status == 0
+    kinds = [(line["event"], line["kind"], line.get("reason")) for line in outcome.lines]
+    assert kinds[:2] == [(0, "pool.opened", None), (1, "refused", "malformed")]
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b'{"pool": "p"}\nnot json\n', "stdin:2"),
+        (b'{"a": 1, "a": 2}\n', "a key appears twice"),
+        (b"[" * 100_000, "nested too deep"),
+        (b'"text"', "a list of events"),
+        (b"\xa1\x61a\x01\xff", "after item 0"),
+        (b"\xff\xfe", "(stdin)"),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_where(data: bytes, said: str) -> None:
+    """The line or the item, and what is wrong with it."""
+    with pytest.raises(Failure) as caught:
+        list(read_events(io.BytesIO(data)))
+    assert said in str(caught.value)
+
+
+@settings(max_examples=150)
+@given(some.binary(max_size=60))
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    """Nothing but `Failure` comes of bytes that are no event file."""
+    with suppress(Failure):
+        list(read_events(io.BytesIO(data)))

@@ -1,0 +1,161 @@
+"""Exit statuses, and errors in one line: what, where, what to do."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from schemas.records import Kind, Reason
+from streams.cli import units, words
+from streams.logs.embedded import EmbeddedLog
+from tests.cli.support import Pool
+
+PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-16 00:02:04,62.0,1,62.0,a\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (("frobnicate",), 2, "No such command 'frobnicate'"),
+        (("usage", "--frobnicate"), 2, "No such option"),
+        (("usage", "--data", "nowhere"), 2, "no log (nowhere): name a directory"),
+        (("usage", "--data", "d", "--kafka", "h:1"), 2, "not both"),
+        (("claims", "--data", "nowhere", "--state", "asleep"), 2, "'asleep' is not one of"),
+        (("explain", "--data", "nowhere"), 2, "Missing argument 'CLAIM'"),
+        (("decide", "nowhere"), 2, "No such file"),
+        (("decide", "torn.json"), 2, "torn.json"),
+        (("send", "torn.json", "--data", "new"), 2, "torn.json"),
+        (("send", "nopool.json", "--data", "new"), 2, "nopool.json:1): `pool` must say"),
+        (("send", "timed.json", "--kafka", "127.0.0.1:1"), 3, "127.0.0.1:1"),
+        (("verify", "nowhere"), 2, "does not exist"),
+        (("verify", "empty"), 1, "the ledger is empty"),
+        (("verify", "trace.csv", "--trust", "torn.json"), 2, "not a trust file"),
+        (("import", "trace.csv", "--kafka", "h:1"), 2, "into an embedded log"),
+        (("import", "trace.csv", "--data", "new"), 1, "the ledger is broken: receipt 0: decode"),
+        (("export", "demo", "out", "--data", "nowhere"), 2, "no log"),
+        (("replay", "trace.csv"), 2, "Missing option '--format'"),
+        (("replay", "torn.json", "--format", "philly"), 2, "no column 'timestamp'"),
+        (("replay", "trace.csv", "--format", "philly", "--speed", "fast"), 2, "neither max nor"),
+        (("replay", "trace.csv", "--format", "openb"), 2, "no column 'name'"),
+        (("replay", "trace.csv", "--format", "philly", "--gpus", "0"), 2, "0 is not in the range"),
+        (("keys", "show", "nowhere.pem"), 2, "no key file (nowhere.pem): make one"),
+        (("keys", "show", "trace.csv"), 2, "trace.csv"),
+        (("keys", "new", "trace.csv"), 1, "there is a file already"),
+        (("run", "--kafka", "127.0.0.1:1"), 2, "a steward needs a key"),
+        (("run", "--data", "new", "--partitions", "a"), 2, "no list of partition numbers"),
+        (("topics", "create"), 2, "an embedded log has its topics"),
+        (("doctor", "--data", "nowhere"), 2, "no log"),
+        (("prove", "0", "--data", "nowhere"), 2, "no log"),
+        (("check-proof", "trace.csv", "--trust", "torn.json"), 1, None),
+        (("keys",), 2, "Make and show the keys"),
+        (("usage", "--data", "file"), 2, "is a file"),
+    ],
+)
+def test_wrong_use_bad_input_and_trouble_have_their_status(
+    pool: Pool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    status: int,
+    said: str | None,
+) -> None:
+    """Nothing but JSON ever comes to stdout, no traceback to anybody, and the line says what."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("POOL_DATA", raising=False)
+    (tmp_path / "torn.json").write_text('{"pool": "p", "type": ')
+    (tmp_path / "nopool.json").write_text('{"type": "tick"}\n')
+    (tmp_path / "timed.json").write_text('{"pool": "p", "type": "tick"}\n')
+    (tmp_path / "trace.csv").write_text(PHILLY)
+    (tmp_path / "trace.csv").chmod(0o600)
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "file").write_text("")
+    json = [] if arguments == ("keys",) else ["--json"]
+    outcome = pool(*arguments, *json)
+    assert outcome.status == status, outcome
+    assert "Traceback" not in outcome.err
+    if said is None:
+        assert outcome.answer["ok"] is False
+        return
+    assert said in outcome.err
+    assert outcome.out == ""
+    if arguments != ("keys",):
+        (line,) = (line for line in outcome.err.splitlines() if line.startswith("pool: "))
+        assert len(line) < 400
+
+
+def test_verbose_adds_the_traceback(pool: Pool, tmp_path: Path) -> None:
+    """-v: where in the program it arose, then the same line."""
+    outcome = pool("usage", "--data", tmp_path / "nowhere", "-v")
+    assert outcome.status == 2
+    assert "Traceback" in outcome.err
+    assert outcome.err.splitlines()[-1].startswith("pool: no log")
+
+
+def test_a_log_that_another_process_holds_is_trouble(pool: Pool, tmp_path: Path) -> None:
+    """One process at a time holds DIR; the second is told so."""
+    log = EmbeddedLog(tmp_path)
+    try:
+        (tmp_path / "event.json").write_text('{"pool": "p", "type": "tick"}\n')
+        outcome = pool("send", tmp_path / "event.json", "--data", tmp_path, "--no-wait")
+    finally:
+        asyncio.run(log.close())
+    assert outcome.status == 3
+    assert str(tmp_path) in outcome.err
+
+
+def test_keys_are_made_once_and_shown_in_their_public_forms(pool: Pool, tmp_path: Path) -> None:
+    """Mode 0600, no secret in any answer, the same key every time it is shown."""
+    (tmp_path / "secret").write_text("opens it\n")
+    for extra in ((), ("--password-file", tmp_path / "secret")):
+        file = tmp_path / f"{len(extra)}.pem"
+        made = pool("keys", "new", file, *extra, "--json").answer
+        shown = pool("keys", "show", file, *extra, "--json").answer
+        assert made == shown
+        assert made["did"].startswith("did:key:z6Mk")
+        assert len(bytes.fromhex(made["public_key"])) == len(bytes.fromhex(made["kid"])) == 32
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert made["did"] in pool("keys", "show", file, *extra).out
+    locked = pool("keys", "show", tmp_path / "2.pem")
+    assert (locked.status, locked.out) == (2, "")
+
+
+def test_a_key_that_others_may_read_is_refused(pool: Pool, tmp_path: Path) -> None:
+    """A steward's secret is its owner's alone."""
+    pool("keys", "new", tmp_path / "k.pem")
+    (tmp_path / "k.pem").chmod(0o640)
+    outcome = pool("keys", "show", tmp_path / "k.pem")
+    assert outcome.status == 2
+    assert "chmod 600" in outcome.err
+
+
+def test_every_code_has_words() -> None:
+    """Every reason and every kind of decision can be said to a person."""
+    assert set(words.REASONS) == set(Reason)
+    assert set(words.KINDS) == set(Kind)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0, "0 J"),
+        (999, "999 uJ"),
+        (1_500, "1.5 mJ"),
+        (2_000_000, "2.0 J"),
+        (7_200_000_000, "7.2 kJ"),
+        (123_456_000_000_000, "34.3 kWh"),
+        (2**63 - 1, "2,562 MWh"),
+    ],
+)
+def test_energy_is_scaled_for_people(value: int, shown: str) -> None:
+    """Three digits or so, and the unit that keeps the number small."""
+    assert units.energy(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("mdev", "shown"), [(0, "0"), (250, "0.25"), (1000, "1"), (2500, "2.5"), (12_000_000, "12,000")]
+)
+def test_devices_are_whole_or_decimal(mdev: int, shown: str) -> None:
+    """Milli-devices as devices, exactly."""
+    assert units.devices(mdev) == shown
