@@ -28,6 +28,7 @@ from streams.cli.proving import check_proof_command, prove
 from streams.cli.replay import replay
 from streams.cli.running import run as run_command
 from streams.cli.send import send
+from streams.cli.serve import serve, token
 from streams.cli.session import Answered, Failure, Session, Status
 from streams.cli.transfer import export_command, import_command
 from streams.cli.usage import claims, usage
@@ -50,6 +51,7 @@ def pool() -> None:
 _COMMANDS = (
     *(demo, run_command, topics, doctor, send, watch, usage, explain_command, claims),
     *(decide, replay),
+    *(serve, token),
     *(export_command, import_command, verify, audit, prove, check_proof_command, keys),
 )
 for _command in _COMMANDS:

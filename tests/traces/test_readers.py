@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import os
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,8 +13,9 @@ from schemas.events import parse_event
 from schemas.records import MDEV, UJ, Malformed
 from streams.traces import Plan, TraceError, Tuning, energy, openb, read_openb, read_philly
 from streams.traces.drive import submission
+from tests.shared import shared
 
-SHARED = Path(os.environ.get("POOL_SHARED", "../shared")) / "data"
+SHARED = shared("data")
 PHILLY = SHARED / "philly_vc" / "philly_2017-10-16_to_29.csv"
 OPENB = SHARED / "openb_2023" / "openb_pod_list_default.csv"
 HEADER = "timestamp,duration,num_gpus,gpu_time,cluster\n"
@@ -43,19 +43,19 @@ def test_philly_has_all_jobs_in_submission_order(philly: Plan) -> None:
 
 def test_philly_tenants_share_the_capacity_by_gpu_time(philly: Plan) -> None:
     """Guarantees follow GPU time and never sum to more than the capacity, whatever the rounding."""
-    tree = {node["id"]: node["guarantee"] for node in philly.opened["tree"]}  # type: ignore[union-attr,index,call-overload]
+    tree = {node["id"]: node["guarantee"] for node in philly.opened["tree"]}
     capacity = philly.opened["capacity"]
     assert len(tree) == 11
     assert max(tree, key=lambda leaf: tree[leaf][MDEV]) == "ee9e8c"
     for resource in (MDEV, UJ):
         total = sum(guarantee[resource] for guarantee in tree.values())
-        assert capacity[resource] - len(tree) <= total <= capacity[resource]  # type: ignore[index,call-overload]
+        assert capacity[resource] - len(tree) <= total <= capacity[resource]
 
 
 def test_guarantee_ppm_leaves_the_rest_to_be_borrowed() -> None:
     """Half of the capacity guaranteed is half of each guarantee."""
     half = read_philly(PHILLY, Tuning(guarantee_ppm=500_000, rows=100, gpus=10))
-    total = sum(node["guarantee"][MDEV] for node in half.opened["tree"])  # type: ignore[union-attr,index,call-overload]
+    total = sum(node["guarantee"][MDEV] for node in half.opened["tree"])
     assert 5_000 - 11 <= total <= 5_000
 
 
@@ -161,5 +161,5 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_meant_is_no_tuning(field: str, value: int) -> None:
     """Bounds are checked before a file is opened."""
-    with pytest.raises(ValueError, match="ppm|at least 1"):
+    with pytest.raises(ValueError, match=r"ppm|at least 1"):
         Tuning(**{field: value})

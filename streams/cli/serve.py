@@ -1,0 +1,213 @@
+"""`pool serve`: the read side over HTTP, with its page; on an embedded log beside a steward.
+
+1. `--data DIR` holds DIR: a steward decides in this process what others ask through the write door.
+   With `--read-only` it reads DIR beside whoever holds it, and takes no writes.
+2. Without `--tokens` it binds to the loopback only, asks for no token, and says so.
+3. `pool token` makes a token: the secret for its holder, the lines for the token file.
+
+Not here: what is served (`streams.views`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from schemas.keys import did_key
+from schemas.records import ROOT
+from schemas.trust import PoolTrust, Trust, TrustError, parse_trust
+from streams.cli.keys import password_option, read_key
+from streams.cli.ledgers import TRUST_BYTES_MAX, read_file
+from streams.cli.session import Failure, Session, Status, common
+from streams.cli.stewarding import steward_key, stewards_of
+from streams.cli.where import Where, on_a_log
+from streams.logs.contract import Log, LogReader
+from streams.logs.embedded import EmbeddedLog, EmbeddedReader
+from streams.steward import Keyring, Settings, run_all
+from streams.views import ReadSide
+from streams.views.access import (
+    Access,
+    Grant,
+    Role,
+    TokenFileError,
+    digest_of,
+    new_token,
+    parse_tokens,
+)
+from streams.views.feed import Feed
+from streams.views.outboxes import Outboxes
+from streams.views.web import is_loopback, make_app, served
+
+TOKENS_BYTES_MAX = 1024**2
+PORT = 8321
+TRUST_FILE = "trust.toml"
+
+
+@click.command()
+@on_a_log
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to bind to.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=PORT, show_default=True)
+@click.option(
+    "--tokens",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Who may what (TOML); without it, the loopback only and everybody may all.",
+)
+@click.option(
+    "--trust",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Grade ledgers by this trust file (TOML) [DIR/trust.toml if there is one].",
+)
+@click.option("--read-only", is_flag=True, help="Read beside whoever holds DIR; take no writes.")
+@click.option(
+    "--key",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The steward's key file on an embedded log [DIR/steward.pem].",
+)
+@password_option
+@common
+@click.pass_obj
+def serve(
+    session: Session,
+    where: Where,
+    host: str,
+    port: int,
+    tokens: Path | None,
+    trust: Path | None,
+    read_only: bool,
+    key: Path | None,
+    password_file: Path | None,
+) -> None:
+    """Serve pools, decisions, proofs and a page over HTTP until told to stop."""
+    grants = None if tokens is None else _read_tokens(tokens)
+    if grants is None and not is_loopback(host):
+        raise Failure(
+            "without tokens it is served on the loopback only",
+            where=host,
+            todo="name a token file: --tokens FILE (`pool token` makes tokens)",
+            status=Status.USAGE,
+        )
+    if trust is None and where.data is not None and (where.data / TRUST_FILE).is_file():
+        trust = where.data / TRUST_FILE
+    trust_of = _trust_of(trust)
+    keyring: Keyring | None = None
+    if where.data is not None and not read_only:
+        signer = steward_key(where.data) if key is None else read_key(key, password_file)
+        session.note(f"steward {did_key(signer.public_key)}")
+        keyring = Keyring([signer])
+    asyncio.run(_serve(session, where, Access(grants), trust_of, keyring, host, port))
+
+
+@click.command()
+@click.argument("name")
+@click.option("--role", type=click.Choice([role.value for role in Role]), required=True)
+@click.option("--pool", help="Only for this pool [every one].")
+@click.option("--subtree", help="Only at and below this node [all; `claims` must name one].")
+@common
+@click.pass_obj
+def token(session: Session, name: str, role: str, pool: str | None, subtree: str | None) -> None:
+    """Make a token for NAME: the secret, and the lines that let the server know it."""
+    secret = new_token()
+    members = {"sha256": digest_of(secret), "role": role}
+    members |= {key: value for key, value in (("pool", pool), ("subtree", subtree)) if value}
+    lines = [f'[tokens."{name}"]', *(f'{key} = "{value}"' for key, value in members.items())]
+    try:
+        parse_tokens("\n".join(lines))
+    except TokenFileError as error:
+        raise Failure(str(error), status=Status.USAGE) from error
+    answer = {"name": name, "token": secret, **members, "lines": lines}
+    session.answer(answer, lambda out: out.print("\n".join((f"# {secret}", *lines)), markup=False))
+
+
+async def _serve(
+    session: Session,
+    where: Where,
+    access: Access,
+    trust_of: Callable[[str], PoolTrust | None],
+    keyring: Keyring | None,
+    host: str,
+    port: int,
+) -> None:
+    async with _log(where, keyring) as (reader, log, steward):
+        side = ReadSide(reader, trust_of=trust_of)
+        feed = Feed(side, None if where.data is None else Outboxes(where.data))
+        app = make_app(side, access, log=log)
+        async with served(app, host=host, port=port) as bound:
+            shown = f"[{host}]" if ":" in host else host
+            url = f"http://{shown}:{bound}/"
+            if access.is_open:
+                session.note("no tokens: on the loopback only, and whoever reaches it may all")
+            if session.json:
+                session.line({"url": url, "writes": log is not None})
+            session.note(f"serving {reader.where} on {url}")
+            await _until_stopped(feed, steward)
+
+
+@contextlib.asynccontextmanager
+async def _log(
+    where: Where, keyring: Keyring | None
+) -> AsyncIterator[tuple[LogReader, Log | None, list[asyncio.Task[None]]]]:
+    """The log to read, the one to publish to if writes are taken, and what runs beside."""
+    if where.data is None:
+        async with where.log() as log:
+            yield log, log, []
+    elif keyring is None:
+        reader = EmbeddedReader(where.data)
+        try:
+            yield reader, None, []
+        finally:
+            await reader.close()
+    else:
+        embedded = EmbeddedLog(where.data)
+        stopping = asyncio.Event()
+        try:
+            stewards = await stewards_of(embedded, keyring, None, Settings())
+            running = asyncio.create_task(run_all(stewards, stopping))
+            try:
+                yield embedded, embedded, [running]
+            finally:
+                stopping.set()
+                await running
+        finally:
+            await embedded.close()
+
+
+async def _until_stopped(feed: Feed, beside: Sequence[asyncio.Task[None]]) -> None:
+    """Feed until SIGTERM or SIGINT, or until anything ends by itself. Raises what ended it."""
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    feeding, told = asyncio.create_task(feed.run()), asyncio.create_task(stopping.wait())
+    work: list[asyncio.Task[Any]] = [feeding, told, *beside]
+    try:
+        done, _ = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (feeding, told):
+            task.cancel()
+        await asyncio.gather(feeding, told, return_exceptions=True)
+    for task in done:
+        task.result()
+
+
+def _read_tokens(path: Path) -> dict[str, Grant]:
+    try:
+        return parse_tokens(read_file(path, TOKENS_BYTES_MAX).decode())
+    except (TokenFileError, UnicodeDecodeError) as error:
+        raise Failure(f"not a token file: {error}", where=str(path), status=Status.USAGE) from error
+
+
+def _trust_of(path: Path | None) -> Callable[[str], PoolTrust | None]:
+    """What the trust file says of a pool; nobody is trusted for one that it does not name."""
+    if path is None:
+        return lambda pool: None
+    try:
+        trust: Trust = parse_trust(read_file(path, TRUST_BYTES_MAX).decode())
+    except (TrustError, UnicodeDecodeError) as error:
+        raise Failure(f"not a trust file: {error}", where=str(path), status=Status.USAGE) from error
+    return trust.pools.get
