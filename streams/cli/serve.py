@@ -20,7 +20,6 @@ from typing import Any
 import click
 
 from schemas.keys import did_key
-from schemas.records import ROOT
 from schemas.trust import PoolTrust, Trust, TrustError, parse_trust
 from streams.cli.keys import password_option, read_key
 from streams.cli.ledgers import TRUST_BYTES_MAX, read_file
