@@ -1,7 +1,7 @@
 """Another set of books on one pool: who is where, what each leaf was charged, what was read.
 
-Not here: what is wrong with a decision (`auditor`), and anything that the kernel keeps. Every figure
-is a plain sum over claims and children, computed when it is asked for.
+Not here: what is wrong with a decision (`auditor`), and anything that the kernel keeps. Every
+figure is a plain sum over claims and children, computed when it is asked for.
 
 1. A claim's life in the books: it waits, lives, has ended; its meter and its figure are its own.
 2. A charge is posted to a leaf's period once: at settlement or expiry, at the end of a period for

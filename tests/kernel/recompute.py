@@ -1,6 +1,6 @@
 """Every figure that the kernel keeps along a path, computed anew from its definition.
 
-Not here: whether the figures' sources are right (`auditor`): claims and usage are taken as they are.
+Not here: whether the figures' sources are right (`auditor`): claims and usage are taken as found.
 
 Profile: §4.2 (kept, borrowed, occupied, contending), §5.1 (freed, awaited).
 """
