@@ -1,11 +1,14 @@
-"""Where a pass need not look (profile §4.3): subtrees in which no borrower can fit.
+"""Where a pass need not look (profile §4.3): where nobody can fit, and nothing would be written.
 
-Not here: the order of a pass (`passes`). These bounds are for claims of tier 1 that have not
-starved: trying one of them in vain says nothing and changes nothing.
+Not here: the order of a pass (`passes`). `hopeful` and `hopeless` are for claims of tier 1 that
+have not starved: trying one of them in vain says nothing and changes nothing. `awaits_quietly` is
+for claims of tier 0 that await a reclaim: in vain they may plan, so their plan must be empty too.
 
 1. A claim asks for no less than the least demand that waits below a node, so what exceeds a limit,
    the room or a ceiling there with the least demand exceeds it with every demand.
-2. Siblings that borrow and contend share one pot, so their ceilings are compared at once.
+2. For all that count as awaiting below a node, what is violated on projected usage (§5.1) is the
+   same question: their demands, their own included, are in the projection.
+3. Siblings that borrow and contend share one pot, so their ceilings are compared at once.
 
 Invariant: what is left out fails a check of §4.2 up to `capacity`.
 Profile: §4.2, §4.3.
@@ -13,7 +16,7 @@ Profile: §4.2, §4.3.
 
 from __future__ import annotations
 
-from streams.kernel import queue
+from streams.kernel import projection, queue
 from streams.kernel.state import PoolState
 from streams.kernel.surplus import ceiling, room
 from streams.kernel.tree import Node, Rivals
@@ -92,3 +95,38 @@ def _ceilings(state: PoolState, node: Node) -> list[int]:
         ]
         node.ceiling_version = state.version
     return node.ceilings
+
+
+def awaits_quietly(state: PoolState, leaf: Node) -> bool:
+    """Whether trying a leaf's tier 0 claims, none starved, can neither admit nor write anything.
+
+    The projection must be fresh. Not judged (False): under guards, or unless all of them await.
+    """
+    if state.active:
+        return False
+    top_node = leaf.path[-1]
+    asks: dict[int, None] = {}
+    for shape in leaf.queue.values():
+        if shape.starved or shape.borrows():
+            continue
+        if not shape.awaiting or not any(
+            shape.demand[at] > room(top_node, state.capacity[at], at) for at in shape.asks
+        ):
+            return False
+        if all(leaf.usage[at] + leaf.awaited[at] <= leaf.guarantee[at] for at in shape.asks):
+            asks.update(dict.fromkeys(shape.asks))
+    return not any(_violated(state, leaf, at) for at in asks)
+
+
+def _violated(state: PoolState, leaf: Node, at: int) -> bool:
+    """Whether projected usage exceeds a limit above the leaf or a room on its path (§5.1)."""
+    for node in leaf.path:
+        limit = node.limit[at]
+        if limit is not None and node is not leaf and projection.projected(node, at) > limit:
+            return True
+        parent = node.parent
+        assert parent is not None
+        top = _ceilings(state, parent)[at] if parent.borrow else parent.guarantee[at]
+        if projection.projected_room(node, top, at) < 0:
+            return True
+    return False

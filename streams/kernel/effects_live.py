@@ -22,6 +22,7 @@ from streams.kernel.bodies import claim_of, integer, text, touched
 from streams.kernel.claims import Claim
 from streams.kernel.effects_queue import arrive, known, leave_queue
 from streams.kernel.state import EXPIRY, LAPSE, History, PoolState
+from streams.kernel.tree import resort
 
 
 def admitted(state: PoolState, body: Body) -> None:
@@ -68,7 +69,7 @@ def progressed(state: PoolState, body: Body) -> None:
     renewed(state, body)
     claim = claim_of(state, body)
     claim.completed = integer(body["completed"])
-    claim.leaf.victims = None
+    resort(claim.leaf)
 
 
 def uncertain(state: PoolState, body: Body) -> None:
@@ -110,7 +111,7 @@ def _end_live(state: PoolState, claim: Claim, figure_uj: int) -> None:
     leaf.spent_uj += charge
     touched(state, leaf)
     del leaf.live_claims[claim.id]
-    leaf.victims = None
+    resort(leaf)
     state.live_count -= 1
     claim.state = ClaimState.ENDED
     claim.figure_uj = figure_uj

@@ -21,6 +21,7 @@ from streams.kernel import projection, usage
 from streams.kernel.bodies import claim_of, integer, text, touched
 from streams.kernel.claims import Claim, DeviceUse
 from streams.kernel.state import PoolState
+from streams.kernel.tree import resort
 
 
 def split(state: PoolState, body: Body) -> None:
@@ -49,7 +50,7 @@ def split(state: PoolState, body: Body) -> None:
 def _metered(state: PoolState, claim: Claim, amount: int, grade: str) -> None:
     held, freed = claim.hold_uj, claim.freed_uj
     claim.metered_uj += amount
-    claim.leaf.victims = None
+    resort(claim.leaf)
     before = claim.metered_grade
     claim.metered_grade = grade if before is None else worst(before, grade)
     if claim.hold_uj != held:

@@ -21,7 +21,7 @@ import heapq
 
 from schemas.records import ROOT, Kind, Reason
 from streams.kernel import projection, queue
-from streams.kernel.bounds import hopeful, hopeless
+from streams.kernel.bounds import awaits_quietly, hopeful, hopeless
 from streams.kernel.claims import Claim
 from streams.kernel.fit import Failure, first_failure
 from streams.kernel.guards import can_help, holder
@@ -189,13 +189,29 @@ def _tier_0_stretch(run: Run) -> None:
     _refresh_tiers(state)
     if not state.tier0_leaves:
         return
+    projection.refresh(state)
+    if all(awaits_quietly(state, leaf) for leaf in state.tier0_leaves):
+        for leaf in state.tier0_leaves:
+            _mark_tier_0(state, leaf)
+        return
     heap = [(_path_key(state, leaf), leaf.id, leaf) for leaf in state.tier0_leaves]
     heapq.heapify(heap)
     while heap:
         key, _, leaf = heapq.heappop(heap)
         fresh = _path_key(state, leaf)
+        if fresh == key:
+            projection.refresh(state)
+            if awaits_quietly(state, leaf):
+                _mark_tier_0(state, leaf)
+                continue
         if fresh != key or _leaf_trials(run, leaf, tier_1=False):
             heapq.heappush(heap, (_path_key(state, leaf), leaf.id, leaf))
+
+
+def _mark_tier_0(state: PoolState, leaf: Node) -> None:
+    for shape in leaf.queue.values():
+        if not shape.starved and not shape.borrows():
+            shape.mark(state.rounds, _LAST)
 
 
 def _path_key(state: PoolState, leaf: Node) -> _PathKey:
@@ -205,16 +221,11 @@ def _path_key(state: PoolState, leaf: Node) -> _PathKey:
 def _refresh_tiers(state: PoolState) -> None:
     """Find anew, where usage or the queue changed, which leaves have claims of tier 0 waiting."""
     for leaf in state.stale_tiers:
-        if any(not shape.starved and not _borrows(shape) for shape in leaf.queue.values()):
+        if any(not shape.starved and not shape.borrows() for shape in leaf.queue.values()):
             state.tier0_leaves[leaf] = None
         else:
             state.tier0_leaves.pop(leaf, None)
     state.stale_tiers = {}
-
-
-def _borrows(shape: Shape) -> bool:
-    usage, guarantee, demand = shape.leaf.usage, shape.leaf.guarantee, shape.demand
-    return any(usage[at] + demand[at] > guarantee[at] for at in shape.asks)
 
 
 def _leaf_trials(run: Run, leaf: Node, *, tier_1: bool) -> bool:
@@ -224,7 +235,7 @@ def _leaf_trials(run: Run, leaf: Node, *, tier_1: bool) -> bool:
     while True:
         best: tuple[Place, Claim, Shape] | None = None
         for shape in leaf.queue.values():
-            if shape.starved or shape in parked or _borrows(shape) != tier_1:
+            if shape.starved or shape in parked or shape.borrows() != tier_1:
                 continue
             entry = shape.next_untried(state.rounds)
             if entry is not None and (best is None or (entry[0], entry[1]) < best[0]):

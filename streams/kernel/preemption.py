@@ -14,7 +14,6 @@ Profile: §5.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cmp_to_key
 
 from schemas.records import Body, Grade, Kind, Reason
@@ -209,11 +208,37 @@ class _Trial:
         """The first live claim in the order of §5.2 that some violation makes a candidate."""
         best: Claim | None = None
         for node, at in violated:
-            for leaf in self._leaves(node, at):
-                first = self._first_of(leaf, at)
+            below = -1 if node not in self.path else self.path.index(node)
+            shared = self.path[below - 1] if below >= 0 else self.path[-1]
+            best = self._better(best, node, at, shared)
+            while not shared.is_leaf:
+                above, shared = shared, self.path[self.path.index(shared) - 1]
+                best = self._better(best, above, at, shared)
+        return best
+
+    def _better(self, best: Claim | None, node: Node, at: int, shared: Node | None) -> Claim | None:
+        """The first of `best` and the candidates below a node's children that are over.
+
+        `shared` is the child on the claimant's own path, below which the common node lies deeper.
+        """
+        for child in node.over[at]:
+            if child is not shared and self._over(child, at):
+                first = self._first_below(child, at)
                 if first is not None and (best is None or before(first, best)):
                     best = first
         return best
+
+    def _first_below(self, node: Node, at: int) -> Claim | None:
+        """The first candidate below a node that is over; kept where no pick lies below."""
+        picked = node in self.freed
+        if not picked and node.candidates is not None and at in node.candidates:
+            return node.candidates[at]
+        first = self._first_of(node, at) if node.is_leaf else self._better(None, node, at, None)
+        if not picked:
+            if node.candidates is None:
+                node.candidates = {}
+            node.candidates[at] = first
+        return first
 
     def _first_of(self, leaf: Node, at: int) -> Claim | None:
         """The leaf's first claim in the order of §5.2 that may be taken and frees something."""
@@ -227,23 +252,6 @@ class _Trial:
                 if freed > 0:
                     return claim
         return None
-
-    def _leaves(self, node: Node, at: int) -> Iterator[Node]:
-        """Leaves below `node` that are over their guarantee all the way below the common node."""
-        shared = self.path[self.path.index(node) - 1] if node in self.path else self.path[-1]
-        if not shared.is_leaf:
-            yield from self._leaves(shared, at)
-        for child in node.over[at]:
-            if child is not shared and self._over(child, at):
-                yield from self._over_leaves(child, at)
-
-    def _over_leaves(self, node: Node, at: int) -> Iterator[Node]:
-        if node.is_leaf:
-            yield node
-            return
-        for child in node.over[at]:
-            if self._over(child, at):
-                yield from self._over_leaves(child, at)
 
     def _over(self, node: Node, at: int) -> bool:
         """Over its guarantee without those being reclaimed."""

@@ -35,6 +35,7 @@ def free(claim: Claim, step: int) -> None:
     """Take a claim being reclaimed into the projection (`step` 1), or out of it (-1)."""
     for node in claim.leaf.path:
         node.projections += step
+        node.candidates = None
         for position, amount in enumerate((*claim.demand[:-1], claim.freed_uj)):
             if amount:
                 node.freed[position] += step * amount
@@ -45,6 +46,7 @@ def refree_uj(claim: Claim, amount: int) -> None:
     """A victim's meter moved: it frees `amount` more joules (negative: fewer)."""
     last = len(claim.demand) - 1
     for node in claim.leaf.path:
+        node.candidates = None
         node.freed[last] += amount
         _reshift(node, last)
 

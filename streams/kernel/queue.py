@@ -47,9 +47,19 @@ class Shape:
         self.tried_upto: Place = (0, 0)
 
     @property
+    def awaiting(self) -> bool:
+        """Whether its claims await a reclaim (§5.1)."""
+        return self.key[3]
+
+    @property
     def starved(self) -> bool:
         """Whether its claims have starved."""
         return self.key[4]
+
+    def borrows(self) -> bool:
+        """Whether its claims, started now, would exceed their leaf's guarantee: tier 1 (§4.2)."""
+        usage, guarantee, demand = self.leaf.usage, self.leaf.guarantee, self.demand
+        return any(usage[at] + demand[at] > guarantee[at] for at in self.asks)
 
     def next_untried(self, round_number: int) -> Entry | None:
         """The first entry not yet tried in this round."""

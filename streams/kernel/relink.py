@@ -18,7 +18,7 @@ from schemas.records import ClaimState
 from streams.kernel import projection, queue, usage
 from streams.kernel.claims import Claim
 from streams.kernel.state import PoolState
-from streams.kernel.tree import Node, build
+from streams.kernel.tree import Node, build, resort
 
 
 def plant(state: PoolState, nodes: Sequence[records.Node]) -> None:
@@ -66,7 +66,7 @@ def enter(claim: Claim) -> None:
     """Add a live claim to its leaf: the counts above it, its demand and its hold."""
     leaf = claim.leaf
     leaf.live_claims[claim.id] = claim
-    leaf.victims = None
+    resort(leaf)
     for node in leaf.path:
         node.live += 1
     for position, amount in enumerate((*claim.demand[:-1], claim.hold_uj)):

@@ -39,7 +39,8 @@ class Node:
     what projection takes off and adds (§5.1), `shift` is what projection changes in the room that
     this node takes of its parent, `shifted` the sum of its children's. `unlent` sums what
     the children do not lend. `victims` are a leaf's live claims in the order of §5.2 (None: to be
-    sorted). `path` runs from this node up to below the root.
+    sorted), `candidates` the first to be reclaimed below the node, per resource (None: to be
+    found). `path` runs from this node up to below the root.
     """
 
     __slots__ = (
@@ -47,6 +48,7 @@ class Node:
         "awaiting",
         "borrow",
         "borrowed",
+        "candidates",
         "ceiling_version",
         "ceilings",
         "children",
@@ -126,7 +128,15 @@ class Node:
         self.awaiting: dict[str, Claim] = {}
         self.live_claims: dict[str, Claim] = {}
         self.victims: list[Claim] | None = None
+        self.candidates: dict[int, Claim | None] | None = None
         self.unlent = [0] * size
+
+
+def resort(leaf: Node) -> None:
+    """A leaf's live claims changed, or what orders them (§5.2)."""
+    leaf.victims = None
+    for node in leaf.path:
+        node.candidates = None
 
 
 class Tree:

@@ -29,6 +29,7 @@ def add(leaf: Node, position: int, amount: int) -> None:
         new = old + amount
         node.usage[position] = new
         node.ratio = -1
+        node.candidates = None
         parent = node.parent
         if parent is None:
             return

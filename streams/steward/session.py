@@ -21,6 +21,7 @@ from schemas.keys import did_key
 from streams import faults
 from streams.logs.contract import Entry, Log, Writer
 from streams.logs.errors import LogTrouble, Remedy, Unavailable
+from streams.steward import garbage
 from streams.steward.draft import Draft, Place
 from streams.steward.errors import WrongKey
 from streams.steward.heads import HeadsDue
@@ -103,6 +104,7 @@ class Session:
                 partition = await snapshots.load(log, number, observer)
             lengths = {name: pool.chain.length for name, pool in partition.pools.items()}
             await replay(log, partition, observer)
+            garbage.settle()
             for pool in partition.pools.values():
                 _take_over(pool, keyring, log.where)
         except BaseException:
