@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
@@ -28,6 +29,10 @@ from aiokafka.coordinator.assignors.sticky.sticky_assignor import (  # type: ign
 
 from streams.logs.kafka_errors import CLIENT_ERRORS
 from streams.logs.kafka_options import Connection
+
+# The library logs every retry. What matters is raised or observed here; whoever sets up logging gets
+# its lines all the same, and nobody else gets them on stderr.
+logging.getLogger("aiokafka").addHandler(logging.NullHandler())
 
 if TYPE_CHECKING:
 

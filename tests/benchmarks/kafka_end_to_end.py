@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import logging
 import os
 import resource
 import subprocess
@@ -246,8 +245,6 @@ ROLES = {"produce": produce, "consume": consume, "steward": steward}
 
 def role(name: str, plan: dict[str, Any]) -> None:
     """Be one of the processes; prints what it found and the processor time that it took."""
-    # The client tells every retry of a fresh topic; what matters fails the run.
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     if name == "faust":
         faust_agent(plan)
         return

@@ -1,133 +1,132 @@
-"""The commands on a real broker: topics made, a steward running, every question answered."""
-
-from __future__ import annotations
+"""The `pool` command on Kafka: a deployment from its first topic to a ledger that moves away."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from streams.logs.kafka_options import Connection
-
+POOL = Path(sys.executable).parent / "pool"
 ROOT = Path(__file__).parents[2]
-SECONDS_MAX = 120
 OPENED = {
-    "pool": "lab",
+    "pool": "p",
     "type": "pool.opened",
-    "capacity": {"mdev": 4000, "uj": 10**12},
-    "tree": [{"id": leaf, "guarantee": {"mdev": 2000, "uj": 10**11}} for leaf in ("a", "b")],
+    "capacity": {"mdev": 2000, "uj": 10**12},
+    "tree": [{"id": "a", "guarantee": {"mdev": 2000, "uj": 10**12}}],
 }
 
 
-def _claim(name: str, devices: int) -> dict[str, Any]:
-    return {
-        "pool": "lab",
-        "type": "claim.submitted",
-        "claim": name,
-        "leaf": "a",
-        "gang": [{"mdev": 1000, "uj": 1}] * devices,
-        "grade": "ModelBased",
-    }
+def claim(number: int) -> dict[str, Any]:
+    """A claim of one of two devices."""
+    gang = [{"mdev": 1000, "uj": 1000}]
+    event = {"pool": "p", "type": "claim.submitted", "claim": f"c{number}", "leaf": "a"}
+    return event | {"gang": gang, "grade": "HwShunt"}
 
 
-class Deployment:
-    """`pool` against one prefix of a broker, as processes of their own."""
+class Command:
+    """`pool`, always with the same log named."""
 
-    def __init__(self, connection: Connection) -> None:
-        self.where = ("--kafka", connection.bootstrap, "--prefix", connection.prefix)
+    def __init__(self, *where: str) -> None:
+        self.where = where
 
-    def start(self, *arguments: object) -> subprocess.Popen[str]:
-        """Start a command."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "streams.cli.main", *map(str, arguments), *self.where],
+    def __call__(self, *arguments: str, status: int = 0) -> list[dict[str, Any]]:
+        """Run it; what it answered, line by line."""
+        done = subprocess.run(
+            [str(POOL), *arguments, *self.where, "--json"],
             cwd=ROOT,
-            env=os.environ | {"PYTHONUNBUFFERED": "1"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             text=True,
+            timeout=90,
         )
+        assert done.returncode == status, f"{arguments}: {done.stdout}\n{done.stderr}"
+        return [json.loads(line) for line in done.stdout.splitlines()]
 
-    def __call__(self, *arguments: object, given: str = "") -> tuple[int, list[dict[str, Any]]]:
-        """Run a command with --json: its status and its answers."""
-        running = self.start(*arguments, "--json")
-        out, err = running.communicate(given, timeout=SECONDS_MAX)
-        assert "Traceback" not in err, err
-        return running.returncode, [json.loads(line) for line in out.splitlines()]
+    def start(self, *arguments: str, log: Path) -> subprocess.Popen[bytes]:
+        """Start it, and let it run."""
+        with log.open("wb") as output:
+            return subprocess.Popen(
+                [str(POOL), *arguments, *self.where], cwd=ROOT, stdout=output, stderr=output
+            )
 
 
 @pytest.fixture
-def deployed(empty: Connection, tmp_path: Path) -> Iterator[Deployment]:
-    """Topics made by the command, and a steward that runs until the test is over."""
-    pool = Deployment(empty)
-    status, made = pool("topics", "create", "--partitions", 2, "--replicas", 1)
-    assert status == 0
-    assert all(one["created"] for one in made)
-    assert not any(one["created"] for one in pool("topics", "create", "--partitions", 2)[1])
-    key = tmp_path / "steward.pem"
-    subprocess.run([sys.executable, "-m", "streams.cli.main", "keys", "new", key], check=True)
-    steward = pool.start("run", "--key", key)
-    yield pool
+def on_kafka(broker: str) -> Command:
+    """The command on a deployment of its own."""
+    return Command("--kafka", broker, "--prefix", f"t{uuid.uuid4().hex[:10]}.")
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    """The steward's key."""
+    made = tmp_path / "steward.pem"
+    subprocess.run([str(POOL), "keys", "new", str(made)], check=True, capture_output=True)
+    return made
+
+
+@pytest.fixture
+def steward(on_kafka: Command, key: Path, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """`pool run` on two partitions."""
+    created = on_kafka("topics", "create", "--partitions", "2", "--replicas", "1")
+    assert all(topic["created"] for topic in created)
+    running = on_kafka.start("run", "--key", str(key), log=tmp_path / "steward.log")
+    yield running
+    running.kill()
+    running.wait()
+
+
+def events(path: Path, *given: dict[str, Any]) -> str:
+    """A file of JSON lines."""
+    path.write_text("".join(json.dumps(event) + "\n" for event in given))
+    return str(path)
+
+
+def test_a_deployment_from_first_to_last(
+    on_kafka: Command, steward: subprocess.Popen[bytes], key: Path, tmp_path: Path
+) -> None:
+    """Send, verify, audit, examine; stop; move the ledger to a directory, and go on there."""
+    file = events(tmp_path / "events.jsonl", OPENED, claim(1), claim(2), claim(3))
+    kinds = [line["kind"] for line in on_kafka("send", file)]
+    assert kinds == ["pool.opened", "claim.admitted", "claim.admitted", "claim.waiting"]
+    (verified,) = on_kafka("verify")
+    assert (verified["ok"], verified["length"]) == (True, 4)
+    on_kafka("audit")
+    levels = {finding["level"] for finding in on_kafka("doctor")}
+    assert "problem" not in levels
     steward.send_signal(signal.SIGTERM)
-    _, said = steward.communicate(timeout=SECONDS_MAX)
-    assert steward.returncode == 0, said
+    assert steward.wait(30) == 0
+
+    exported = tmp_path / "p.cborseq"
+    on_kafka("export", "p", str(exported))
+    embedded = Command("--data", str(tmp_path / "data"))
+    embedded("import", str(exported))
+    again = tmp_path / "again.cborseq"
+    embedded("export", "p", str(again))
+    assert again.read_bytes() == exported.read_bytes()
+    (moved,) = embedded("verify")
+    assert (moved["head"], moved["root"]) == (verified["head"], verified["root"])
+
+    more = events(tmp_path / "more.jsonl", claim(4))
+    (line,) = embedded("send", more, "--key", str(key))
+    assert line["kind"] == "claim.waiting"
+    (longer,) = embedded("verify")
+    assert (longer["ok"], longer["length"]) == (True, 5)
+    embedded("audit")
 
 
-def test_every_command_works_on_kafka(deployed: Deployment, tmp_path: Path) -> None:
-    """Events in, decisions back; then usage, why, claims, the ledger checked, moved and proved."""
-    events = [OPENED, _claim("one", 2), _claim("two", 3), {"pool": "lab", "type": "nap"}]
-    status, told = deployed("send", "-", given="\n".join(map(json.dumps, events)))
-    assert status == 1
-    kinds = [line["kind"] for line in told]
-    assert kinds == ["pool.opened", "claim.admitted", "claim.waiting", "refused"]
-    timed = json.dumps(_claim("three", 1) | {"at_ms": 1})
-    assert deployed("send", "-", given=timed)[0] == 2
-
-    status, nodes = deployed("usage")
-    assert status == 0
-    assert nodes[0]["resources"]["mdev"]["held"] == 2000
-    assert deployed("explain", "two")[1][0]["why"]["reason"] == "share"
-    assert deployed("explain", "nobody")[0] == 1
-    assert [one["claim"] for one in deployed("claims", "--state", "waiting")[1]] == ["two"]
-    watched = deployed("watch", "--no-follow", "--from", 1)[1]
-    assert [line["seq"] for line in watched] == [1, 2, 3]
-
-    status, (verdict,) = deployed("verify")
-    assert (status, verdict["length"]) == (0, 4)
-    assert deployed("audit")[1][0]["differs"] is None
-    file = tmp_path / "lab.cbor"
-    assert deployed("export", "lab", file)[1][0]["head"] == verdict["head"]
-    assert deployed("prove", 1, "--out", tmp_path / "one.proof")[0] == 0
-    status, findings = deployed("doctor")
-    assert {one["check"] for one in findings} >= {"reachable", "topics", "fencing", "witness"}
-
-
-def test_a_ledger_moves_from_kafka_into_a_directory(deployed: Deployment, tmp_path: Path) -> None:
-    """The same bytes, the same head, and deciding goes on with the same key."""
-    lines = "\n".join(map(json.dumps, [OPENED, _claim("one", 2)]))
-    assert deployed("send", "-", given=lines)[0] == 0
-    moved = deployed("export", "lab", tmp_path / "lab.cbor")[1][0]
-    here = Deployment.__new__(Deployment)
-    here.where = ("--data", str(tmp_path / "here"))  # type: ignore[assignment]
-    assert here("import", tmp_path / "lab.cbor")[1][0]["head"] == moved["head"]
-    sent = here("send", "-", "--key", tmp_path / "steward.pem", given=json.dumps(_claim("x", 1)))
-    assert [line["seq"] for line in sent[1]] == [moved["length"]]
-    assert here("audit")[0] == 0
-
-
-def test_a_broker_that_is_not_there_is_trouble(empty: Connection) -> None:
-    """Status 3, one line that names the address."""
-    nowhere = Deployment(Connection(bootstrap="127.0.0.1:1"))
-    for arguments in (("send", "-", "--no-wait"),):
-        running = nowhere.start(*arguments)
-        _, err = running.communicate(json.dumps(OPENED), timeout=SECONDS_MAX)
-        assert running.returncode == 3
-        assert "127.0.0.1:1" in err
-        assert "Traceback" not in err
-    assert nowhere("doctor")[0] == 1
+def test_trouble_is_one_line_and_a_status(on_kafka: Command) -> None:
+    """No topics, no broker: a status and a line that says what to do."""
+    nowhere = Command("--kafka", "127.0.0.1:1")
+    for command, status, todo in (
+        (on_kafka, 2, "pool topics create"),
+        (nowhere, 3, "check that the broker"),
+    ):
+        done = subprocess.run(
+            [str(POOL), "verify", *command.where], capture_output=True, text=True, timeout=60
+        )
+        assert (done.returncode, done.stdout) == (status, "")
+        assert (todo in done.stderr, done.stderr.count("\n")) == (True, 1)
