@@ -29,6 +29,8 @@ from streams.logs.kafka_findings import Check, Finding, Level
 from streams.steward import Observer, StewardStopped
 from streams.steward.pools import Partition
 from streams.steward.replay import replay
+from streams.views.outboxes import Outboxes
+from streams.witness_lag import witness_lag
 
 PARTITIONS_DEFAULT = 6
 _COLOURS = {Level.FINE: "green", Level.WARNING: "yellow", Level.PROBLEM: "red"}
@@ -90,11 +92,22 @@ def doctor(session: Session, where: Where) -> None:
 
 
 async def _examined(where: Where) -> list[Finding]:
-    if where.kafka is not None:
-        return await examine(where.kafka)
-    assert where.data is not None
+    if where.data is None:
+        return await _on_kafka(where)
     async with where.reader() as log:
         return [one async for one in _embedded(where.data, log)]
+
+
+async def _on_kafka(where: Where) -> list[Finding]:
+    """What the cluster says and does, and how far witnesses are behind."""
+    assert where.kafka is not None
+    findings = await examine(where.kafka)
+    try:
+        async with where.reader() as log:
+            return findings + await witness_lag(log)
+    except LogTrouble as trouble:
+        # What keeps the log from being read is among the findings already; this says where it led.
+        return [*findings, _problem(Check.WITNESS, trouble.where, trouble.what, trouble.todo)]
 
 
 async def _embedded(data: Path, log: LogReader) -> AsyncIterator[Finding]:
@@ -131,9 +144,9 @@ async def _embedded(data: Path, log: LogReader) -> AsyncIterator[Finding]:
 
 async def _heads(data: Path, log: LogReader) -> Finding:
     heads = sum([await log.end(names.HEADS, one) for one in range(await log.partitions())])
-    witnesses = len(list((data / "witness").glob("*.cborseq")))
-    if witnesses:
-        return _fine(Check.WITNESS, "witness/", f"{witnesses} witnesses have signed")
+    statements = len(Outboxes(data).look())
+    if statements:
+        return _fine(Check.WITNESS, "witness/", f"{statements} statements of witnesses")
     return Finding(
         check=Check.WITNESS,
         level=Level.WARNING,

@@ -11,7 +11,7 @@ Not here: what is checked (`streams.cli.checking`).
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from schemas import cbor
@@ -25,9 +25,8 @@ from streams.cli.session import Failure, Session, Status
 from streams.cli.where import Where, the_pool, values
 from streams.logs.contract import LogReader
 from streams.topics import partition_for
+from streams.views.outboxes import Outboxes
 
-WITNESS_DIRECTORY = "witness"
-"""Where a witness beside an embedded log publishes; its own package says how."""
 FILE_BYTES_MAX = 4 * 1024**3
 TRUST_BYTES_MAX = 1024**2
 
@@ -95,15 +94,12 @@ class Ledger:
                 yield topics.WITNESS, item
 
     def _beside(self) -> Iterator[bytes]:
-        """What witnesses put beside an embedded log: `DIR/witness/*.cborseq`, up to a torn end.
-
-        They may be of other pools, and may be anything: a grader counts what it can open.
-        """
+        """What witnesses put beside an embedded log; of any pool, worth what a grader finds."""
         if self._data is None:
             return
-        for path in sorted((self._data / WITNESS_DIRECTORY).glob("*.cborseq")):
-            with suppress(CborError):
-                yield from cbor.split_sequence(read_file(path))
+        outboxes = Outboxes(self._data)
+        while found := outboxes.look():
+            yield from found
 
 
 @asynccontextmanager

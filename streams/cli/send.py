@@ -4,9 +4,11 @@
    One of no known type goes to `pool.claims`, and is answered there as from anybody else.
 2. On an embedded log a steward decides within the command, and `at_ms` in an event is its time;
    elsewhere the broker's clock is, and an event that brings a time is refused.
-3. The answer to an event is all the receipts that it caused, or its dead letter. The status is 1 if
+3. Events are decided in the order of the file. On a broker topics have no order between them, so
+   there the decisions of one topic's events are awaited before the next topic's are published.
+4. The answer to an event is all the receipts that it caused, or its dead letter. The status is 1 if
    any event was refused; 3 if no steward answered in time.
-4. A tick that settles nothing is answered by nobody; it is waited for on an embedded log only.
+5. A tick that settles nothing is answered by nobody; it is waited for on an embedded log only.
 
 Not here: judging events: they are decided, and refused with a reason.
 """
@@ -17,7 +19,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -67,24 +69,33 @@ async def _send(
     """Publish chunk by chunk; whether any event was refused."""
     refused = False
     number = 0
+    ready = ((one, _outgoing(one, where.is_embedded)) for one in given)
     async with _opened(where, key, decides=timeout is not None) as (log, decide):
         # First what stands: a steward that cannot decide here must not publish either.
         await decide()
         answers = Answers(log)
         await answers.begin()
-        while chunk := list(islice(given, CHUNK_EVENTS)):
-            positions = await log.publish([_outgoing(one, where.is_embedded) for one in chunk])
+        for chunk in _chunks(ready, one_topic=not where.is_embedded and timeout is not None):
+            positions = await log.publish([outgoing for _, outgoing in chunk])
             if timeout is not None:
                 await decide()
                 wait_s = 0 if where.is_embedded else timeout
                 found = await answers.of(positions, timeout_s=wait_s)
-                for one, answer in zip(chunk, found, strict=True):
-                    refused |= _told(session, number, one, answer, where.is_embedded)
-                    number += 1
+                for at, ((one, _), answer) in enumerate(zip(chunk, found, strict=True), number):
+                    refused |= _told(session, at, one, answer, where.is_embedded)
             else:
                 _told_positions(session, number, ((p.topic, p.offset) for p in positions))
-                number += len(chunk)
+            number += len(chunk)
     return refused
+
+
+def _chunks(
+    ready: Iterator[tuple[Given, Outgoing]], *, one_topic: bool
+) -> Iterator[list[tuple[Given, Outgoing]]]:
+    """Bounded chunks; `one_topic`: each of one topic, since topics have no order between them."""
+    for _, run in groupby(ready, key=lambda pair: pair[1].topic if one_topic else ""):
+        while chunk := list(islice(run, CHUNK_EVENTS)):
+            yield chunk
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from streams.cli.main import run
-from tests.cli.support import ROOT, Outcome, Pool, command
+from tests.cli.calling import ROOT, Outcome, Pool, command
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from hypothesis import strategies as some
 from schemas import cbor
 from streams.cli.eventfile import read_events
 from streams.cli.session import Failure
-from tests.cli.support import Pool
+from tests.cli.calling import Pool
 
 CASES = sorted((Path(__file__).parents[2] / "schemas" / "cases").glob("*.json"))
 

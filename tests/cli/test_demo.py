@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.support import ROOT, Pool, command
+from tests.cli.calling import ROOT, Pool, command
 
 Made = tuple[Path, dict[str, Any]]
 

@@ -10,7 +10,7 @@ import pytest
 from schemas.records import Kind, Reason
 from streams.cli import units, words
 from streams.logs.embedded import EmbeddedLog
-from tests.cli.support import Pool
+from tests.cli.calling import Pool
 
 PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-16 00:02:04,62.0,1,62.0,a\n"
 

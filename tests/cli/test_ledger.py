@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from schemas.cbor import split_sequence
-from tests.cli.support import Pool
+from tests.cli.calling import Pool
 
 Items = list[bytes]
 

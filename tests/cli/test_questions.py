@@ -9,7 +9,7 @@ import click
 import pytest
 
 from streams.cli.main import pool as group
-from tests.cli.support import Pool
+from tests.cli.calling import Pool
 
 QUESTIONS = [
     ("usage",),

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from streams.faults import Point
-from tests.cli.support import Pool
+from tests.cli.calling import Pool
 from tests.shared import shared
 
 PHILLY = shared("data", "philly_vc", "philly_2017-10-16_to_29.csv")
@@ -26,7 +26,7 @@ Process = Callable[..., "subprocess.Popen[str]"]
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the slice comes to when nobody disturbs it."""
-    from tests.cli.support import command
+    from tests.cli.calling import command
 
     data = tmp_path_factory.mktemp("undisturbed")
     done = subprocess.run(

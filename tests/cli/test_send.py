@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from schemas import cbor
-from tests.cli.support import Pool
+from tests.cli.calling import Pool
 
 OPENED = {
     "pool": "p",
