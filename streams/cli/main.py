@@ -11,7 +11,6 @@ Rules, by what is raised:
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import traceback
@@ -71,8 +70,9 @@ def run(arguments: Sequence[str]) -> Status:
             args=list(arguments), prog_name="pool", standalone_mode=False, obj=session
         )
         return Status(ended) if isinstance(ended, int) else Status.DONE
-    except BrokenPipeError:
-        # The reader of our output has gone: that is its choice. Nothing may be flushed any more.
+    except (BrokenPipeError, SystemExit):
+        # The reader of our output has gone: that is its choice. (Click turns that into SystemExit,
+        # and nothing else here does.) What is buffered has nowhere to go any more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Status.DONE
     except Answered:
@@ -116,5 +116,4 @@ def _judged(error: Exception) -> tuple[str, Status]:
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(BrokenPipeError):
-        main()
+    main()

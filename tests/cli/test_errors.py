@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from schemas.records import Kind, Reason
 from streams.cli import units, words
 from streams.logs.embedded import EmbeddedLog
-from tests.cli.calling import Pool
+from tests.cli.calling import ROOT, Pool, command
 
 PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-16 00:02:04,62.0,1,62.0,a\n"
 
@@ -103,6 +104,15 @@ def test_a_log_that_another_process_holds_is_trouble(pool: Pool, tmp_path: Path)
         asyncio.run(log.close())
     assert outcome.status == 3
     assert str(tmp_path) in outcome.err
+
+
+def test_a_reader_that_leaves_early_is_no_trouble(data: Path) -> None:
+    """`pool watch | head`: status 0, and not a word."""
+    watching = " ".join(command("watch", "--no-follow", "--data", data))
+    script = f"{{ {watching}; echo $? >&2; }} | head -n 1"
+    done = subprocess.run(["sh", "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.count("\n") == 1
+    assert done.stderr == "0\n"
 
 
 def test_keys_are_made_once_and_shown_in_their_public_forms(pool: Pool, tmp_path: Path) -> None:

@@ -142,3 +142,18 @@ def test_a_running_steward_lets_time_pass_and_stops_in_order(
     assert said[0] == ""
     assert "health: http://127.0.0.1:" in said[1]
     assert pool("prove", 2, "--data", tmp_path, "--out", tmp_path / "x.proof").status == 0
+
+
+def test_watching_ends_well_when_it_is_interrupted(
+    process: Callable[..., subprocess.Popen[str]], pool: Pool, tmp_path: Path
+) -> None:
+    """What stands is printed, then it follows; Ctrl-C ends it with 0."""
+    pool("send", "-", "--data", tmp_path, given=_lines(OPENED))
+    watching = process("watch", "--data", tmp_path, "--json")
+    assert watching.stdout is not None
+    assert json.loads(watching.stdout.readline())["kind"] == "pool.opened"
+    pool("send", "-", "--data", tmp_path, given=_lines(_claim("a", at_ms=2000)))
+    assert json.loads(watching.stdout.readline())["kind"] == "claim.admitted"
+    watching.send_signal(signal.SIGINT)
+    _, err = watching.communicate(timeout=60)
+    assert (watching.returncode, err) == (0, "")
