@@ -30,7 +30,7 @@ from aiokafka.coordinator.assignors.sticky.sticky_assignor import (  # type: ign
 from streams.logs.kafka_errors import CLIENT_ERRORS
 from streams.logs.kafka_options import Connection
 
-# The library logs every retry. What matters is raised or observed here; whoever sets up logging gets
+# The library logs every retry. What matters is raised or observed here; who sets up logging gets
 # its lines all the same, and nobody else gets them on stderr.
 logging.getLogger("aiokafka").addHandler(logging.NullHandler())
 

@@ -46,7 +46,7 @@ from streams.steward.running import run_on_kafka
 ROOT = Path(__file__).parents[2]
 KAFKA_LOCAL = ROOT / "deploy" / "kafka-local"
 SEED = bytes(range(1, 33))
-PARTITIONS = 4
+PARTITIONS = 2
 CALL_RECORDS = 100
 LEAVES = 16
 SECONDS_MAX = 240
