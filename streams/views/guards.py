@@ -110,7 +110,7 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
     except HttpFault as fault:
         return fault_answer(fault)
     except web.HTTPNotModified as unchanged:
-        return unchanged
+        return web.Response(status=unchanged.status, headers=unchanged.headers)
     except web.HTTPException as refused:
         return _plain(refused)
     except LogTrouble as trouble:

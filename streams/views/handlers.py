@@ -149,8 +149,10 @@ async def get_power(request: web.Request) -> web.Response:
         asked.may_see_all()
     elif of == "leaf" and not is_below(name, asked.below):
         raise forbidden("that leaf is not below this token's node")
-    elif of == "claim" and not is_below(view.index.leaf(name) or "", asked.below):
-        raise not_found("no such claim here")
+    elif of == "claim":
+        leaf = view.index.leaf(name)
+        if leaf is None or not is_below(leaf, asked.below):
+            raise not_found("no such claim here")
     if of == "leaf" and node_of(view.state, name) is None:
         raise not_found("no such node here")
     windows = answers.windows(view, asked.side.tables, of, name)

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any, cast
 
-from views_support import POOL, SIGNER, copy_of, read
+from views_support import DEVICES, POOL, SIGNER, copy_of, read
 
 from schemas.keys import did_key
 from schemas.receipts import open_receipt
@@ -100,7 +100,7 @@ async def test_power_windows_sum_to_the_readings(day_directory: Path) -> None:
             for name, series in tables.rows_of(side.tables, tables.POWER, POOL)
             if name.startswith("device:")
         }
-    assert found == said and len(said) == 24
+    assert found == said and len(said) == DEVICES
 
 
 def test_a_series_stays_small_and_exact_whatever_it_is_given() -> None:
