@@ -48,8 +48,10 @@ def opened(
 ) -> Json:
     """The pool's opening. `also` declares more resources between `mdev` and `uj`."""
     capacity = {"mdev": mdev, **(also or {}), "uj": uj}
-    resources = {"resources": list(capacity)} if also else {}
-    return event("pool.opened", capacity=capacity, tree=list(nodes), **resources, **rest)
+    fields: Json = {"capacity": capacity, "tree": list(nodes)}
+    if also:
+        fields["resources"] = list(capacity)
+    return event("pool.opened", **{**fields, **rest})
 
 
 def asks(claim: str, leaf: str, mdev: int = 1, uj: int = 1, /, **options: Any) -> Json:

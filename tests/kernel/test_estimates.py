@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.kernel.scenes import (
@@ -26,14 +28,14 @@ from tests.kernel.scenes import (
 POOL = opened(node("a", 4, 1000), node("b", 4, 1000), policy={"min_samples": 2})
 
 
-def sample(claim: str, uj: int | None, grade: str = "HwShunt", **rest: str) -> list[Json]:
+def sample(claim: str, uj: int | None, grade: str = "HwShunt", **rest: Any) -> list[Json]:
     """A claim of class k in leaf b that runs and is released at a figure."""
     outcome = rest.pop("outcome", "completed")
     options = {"class_": "k", **rest}
     return [asks(claim, "b", 1, 5, **options), release(claim, uj, grade, outcome=outcome)]
 
 
-def observed(claim: str = "c", leaf: str = "a", **options: object) -> Json:
+def observed(claim: str = "c", leaf: str = "a", **options: Any) -> Json:
     return asks(claim, leaf, gang=[{"mdev": 1}], estimate="observed", **{"class_": "k", **options})
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.kernel.scenes import (
@@ -22,15 +24,15 @@ from tests.kernel.scenes import (
 
 # A whole device below 1 W for 100 ms is idle. The review comes at 1500; c holds one device.
 THRESHOLD_UW, WINDOW_MS = 1_000_000, 100
-POLICY = {"idle": {"threshold_uw": THRESHOLD_UW, "window_ms": WINDOW_MS}}
+POLICY: Json = {"idle": {"threshold_uw": THRESHOLD_UW, "window_ms": WINDOW_MS}}
 
 
-def pool(*claims: Json, **rest: Json) -> list[Json]:
+def pool(*claims: Json, **rest: Any) -> list[Json]:
     opening = opened(node("a", 9_000), mdev=10_000, **{"policy": POLICY, **rest})
     return [opening, *(claims or (asks("c", "a", 1_000, 10**8),))]
 
 
-def read(device: str, from_ms: int, to_ms: int, uj: int | None, **rest: object) -> Json:
+def read(device: str, from_ms: int, to_ms: int, uj: int | None, **rest: Any) -> Json:
     """A reading of c alone; it comes when its window ends."""
     on = rest.pop("on", {"c": 1_000})
     return reads(device, from_ms, to_ms, uj, on=on, at=to_ms, **rest)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from streams.kernel.guards import holder
@@ -41,11 +43,11 @@ FREE = 10**6
 """Joules that every leaf here is guaranteed, so that devices alone decide."""
 
 
-def leaf(node_id: str, mdev: int = 0, /, **options: object) -> Json:
+def leaf(node_id: str, mdev: int = 0, /, **options: Any) -> Json:
     return node(node_id, mdev, FREE, **options)
 
 
-def inner(node_id: str, mdev: int = 0, /, **options: object) -> Json:
+def inner(node_id: str, mdev: int = 0, /, **options: Any) -> Json:
     return node(node_id, mdev, 10 * FREE, **options)
 
 
@@ -132,7 +134,7 @@ def test_an_archive_refuses_what_waits_before_its_pass() -> None:
 # --- the order of a round ---------------------------------------------------------------------
 
 
-def gate(*leaves: Json, live: int = 0, **rest: object) -> Json:
+def gate(*leaves: Json, live: int = 0, **rest: Any) -> Json:
     """An opening whose leaves lie below `t`, which lets so many live."""
     return opened(inner("t", 12, max_live=live), *leaves, mdev=12, **rest)
 
@@ -283,7 +285,7 @@ def test_rounds_go_on_until_one_admits_nothing() -> None:
 
 # --- guards -----------------------------------------------------------------------------------
 
-EARLY = {"policy": {"reserve_after_ms": 50}}
+EARLY: Json = {"policy": {"reserve_after_ms": 50}}
 # The claim `s` is submitted last, at 1000 + 10 n; it starves at the tick.
 SETS = [
     Row(
@@ -602,3 +604,6 @@ def test_victims_of_who_is_not_inside_its_guarantee_any_more_are_spared_first() 
     # The meter of a0 took the leaf to 8 of its 10: with a1's 5 it would borrow.
     bench.send(reads("g", 1_000, 1_010, 8, on={"a0": 1}))
     assert bench.send(policy()) == [says("policy.set"), spares("b2", "a1")]
+
+
+ROWS = [*ORDERS, *SETS, *HOLDS, *WRITES]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.kernel.scenes import (
@@ -35,11 +37,11 @@ FREE = 10**6
 """Joules that every leaf here is guaranteed, so that devices alone decide."""
 
 
-def leaf(node_id: str, mdev: int = 0, /, **options: object) -> Json:
+def leaf(node_id: str, mdev: int = 0, /, **options: Any) -> Json:
     return node(node_id, mdev, FREE, **options)
 
 
-def inner(node_id: str, mdev: int = 0, /, **options: object) -> Json:
+def inner(node_id: str, mdev: int = 0, /, **options: Any) -> Json:
     return node(node_id, mdev, 10 * FREE, **options)
 
 
@@ -219,7 +221,7 @@ def worked(claim: str, device: str, uj: int, completed: int, grade: str = "HwShu
     return [commit(claim), read, progress(claim, completed)]
 
 
-def three(*work: Json, **options: dict[str, object]) -> list[Json]:
+def three(*work: Json, **options: Any[str, object]) -> list[Json]:
     """Three claims of b hold the pool; each may be reclaimed for a1, and one is enough."""
     claims = [asks(name, "b", 2, 99, **options.get(name, {})) for name in ("b1", "b2", "b3")]
     return [opened(leaf("a", 2), leaf("b", 4), mdev=6), *claims, *work]
@@ -275,7 +277,7 @@ def test_the_first_victim_is_the_worst_by_evidence_then_by_declaration(
 # --- 5.3 the plan -------------------------------------------------------------------------------
 
 
-def queue_of(*sizes: int, **policies: object) -> list[Json]:
+def queue_of(*sizes: int, **policies: Any) -> list[Json]:
     """b holds the pool of 12 with claims b1, b2, ... of these sizes; a is guaranteed 6."""
     claims = [asks(f"b{n}", "b", size, 1) for n, size in enumerate(sizes, start=1)]
     return [opened(leaf("a", 6), leaf("b", 6), mdev=12, policy=policies), *claims]

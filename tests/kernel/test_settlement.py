@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.kernel.scenes import (
@@ -170,12 +172,12 @@ def run(*readings: Json, end: Json, slack_ms: int = 10_000, mdev: int = 2) -> li
 
 
 def read(
-    from_ms: int, to_ms: int, uj: int | None, device: str = "g", mdev: int = 2, **rest: object
+    from_ms: int, to_ms: int, uj: int | None, device: str = "g", mdev: int = 2, **rest: Any
 ) -> Json:
     return reads(device, from_ms, to_ms, uj, on={"c": mdev}, at=to_ms, **rest)
 
 
-def metered(uj: int, grade: str = "HwShunt", **rest: object) -> Json:
+def metered(uj: int, grade: str = "HwShunt", **rest: Any) -> Json:
     return {"spent": {"uj": uj, "grade": grade, "basis": "metered"}, "disputed": None, **rest}
 
 

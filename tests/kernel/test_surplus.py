@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.kernel.scenes import (
@@ -23,11 +25,11 @@ FREE = 10**6
 """Joules that every leaf here is guaranteed, so that devices alone decide."""
 
 
-def leaf(node_id: str, mdev: int, /, **options: object) -> Json:
+def leaf(node_id: str, mdev: int, /, **options: Any) -> Json:
     return node(node_id, mdev, FREE, **options)
 
 
-def inner(node_id: str, mdev: int, /, **options: object) -> Json:
+def inner(node_id: str, mdev: int, /, **options: Any) -> Json:
     """A node of two leaves."""
     return node(node_id, mdev, 2 * FREE, **options)
 
@@ -188,7 +190,7 @@ SHARED = [
 
 # What b's claim waits for decides whether it contends: a has 5 of 12 (4 free), wants 1 more, and
 # has 2 + 10 // 2 = 7 at most beside a contender of weight 9: 2 + 10 // 10 = 3.
-def beside(reason: Json, *before: Json, **of_b: object) -> list[Json]:
+def beside(reason: Json, *before: Json, **of_b: Any) -> list[Json]:
     nodes = leaf("a", 2), node("b", 2, 100, weight=9, **of_b), leaf("c", 0)
     return [opened(*nodes, mdev=12), asks("a1", "a", 5, 1), *before, reason]
 
