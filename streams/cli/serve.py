@@ -31,6 +31,7 @@ from streams.logs.embedded import EmbeddedLog, EmbeddedReader
 from streams.steward import Keyring, Settings, run_all
 from streams.views import ReadSide
 from streams.views.access import (
+    PER_SECOND,
     Access,
     Grant,
     Role,
@@ -64,6 +65,13 @@ TRUST_FILE = "trust.toml"
 )
 @click.option("--read-only", is_flag=True, help="Read beside whoever holds DIR; take no writes.")
 @click.option(
+    "--rate",
+    type=click.IntRange(1, 1_000_000),
+    default=PER_SECOND,
+    show_default=True,
+    help="Requests a second for each token, or address without one; bursts of four times that.",
+)
+@click.option(
     "--key",
     type=click.Path(dir_okay=False, path_type=Path),
     help="The steward's key file on an embedded log [DIR/steward.pem].",
@@ -79,6 +87,7 @@ def serve(
     tokens: Path | None,
     trust: Path | None,
     read_only: bool,
+    rate: int,
     key: Path | None,
     password_file: Path | None,
 ) -> None:
@@ -99,7 +108,8 @@ def serve(
         signer = steward_key(where.data) if key is None else read_key(key, password_file)
         session.note(f"steward {did_key(signer.public_key)}")
         keyring = Keyring([signer])
-    asyncio.run(_serve(session, where, Access(grants), trust_of, keyring, host, port))
+    access = Access(grants, per_second=rate, burst=4 * rate)
+    asyncio.run(_serve(session, where, access, trust_of, keyring, host, port))
 
 
 @click.command()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-import jsonschema
+import jsonschema_rs
 from aiohttp import ClientSession
 from yarl import URL
 
@@ -51,9 +51,9 @@ class Document:
         return thing
 
     def check(self, schema: dict[str, Any], value: Any) -> None:
-        """Raises jsonschema.ValidationError where the value is not as the schema says."""
+        """Raises ValidationError where the value is not as the schema says."""
         whole = {"components": self.whole["components"], **schema}
-        jsonschema.Draft202012Validator(whole).validate(value)
+        jsonschema_rs.Draft202012Validator(whole).validate(value)
 
 
 class Client:
@@ -69,7 +69,7 @@ class Client:
             raise AttributeError(name)
         return lambda **given: self.call(name, **given)
 
-    async def call(self, name: str, *, body: Any = None, **given: Any) -> Answered:
+    async def call(self, name: str, /, *, body: Any = None, **given: Any) -> Answered:
         """Ask, and hold the answer to the document."""
         method, path, operation = self._document.operations[name]
         headers, query = dict(self._headers), {}
