@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from .generate import PROFILES, generate
+from .generate import PROFILES, run
 from .pool_model import Model
 from .shrink import shrink
 
@@ -113,10 +113,12 @@ class Difference:
     other: Decisions
 
 
-def first_difference(events: list[Event], other: Implementation) -> Difference | None:
-    """Feed `events` to the model and to `other`."""
+def first_difference(
+    events: list[Event], other: Implementation, ours: list[Decisions] | None = None
+) -> Difference | None:
+    """Feed `events` to `other` and, unless its answers are given, to the model."""
     theirs = other(events)
-    ours = model_decisions(events)
+    ours = model_decisions(events) if ours is None else ours
     for number, event in enumerate(events):
         if comparable(ours[number]) != comparable(theirs[number]):
             return Difference(number=number, event=event, model=ours[number], other=theirs[number])
@@ -164,10 +166,10 @@ def compare(profile: str, seeds: range, other: Implementation, args: Any) -> int
     started = time.monotonic()
     failures = 0
     for seed in seeds:
-        events = generate(seed, args.length, profile)
-        if first_difference(events, other) is not None:
+        maker = run(seed, args.length, profile)
+        if first_difference(maker.events, other, maker.answers) is not None:
             failures += 1
-            report(seed, profile, events, other, args)
+            report(seed, profile, maker.events, other, args)
             if failures >= args.failures:
                 break
     seconds = time.monotonic() - started

@@ -5,7 +5,7 @@ claims that exist and are in a state that fits.
 
 Profiles: `general`; `reclaim` (tight guarantees, much borrowing, progress, readings); `starve`
 (early starvation, big gangs, long queues); `meter` (readings, settlement, idleness); `faults`
-(malformed events, repeats, numbers out of range).
+(malformed events, repeats, numbers out of range); `corners` (scripts to states seldom met, and on).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from random import Random
 from typing import Any
 
 from .books import Claim, Pool, usage
+from .corners import script
 from .parse import GRADES
 from .pool_model import Model
 from .shapes import (
@@ -30,7 +31,7 @@ from .shapes import (
     spoilt,
 )
 
-PROFILES = ("general", "reclaim", "starve", "meter", "faults")
+PROFILES = ("general", "reclaim", "starve", "meter", "faults", "corners")
 BASE = {
     "submit": 30,
     "filler": 4,
@@ -80,6 +81,7 @@ MIXES: dict[str, dict[str, float]] = {
         "commit": 5,
     },
     "meter": {"submit": 14, "meter": 45, "release": 8, "idle": 8, "period": 2, "commit": 12},
+    "corners": {"tick": 2, "idle": 0.5},
     "faults": {"repeat": 20, "spoilt": 20, "outside": 10, "period": 4, "policy": 3, "tree": 4},
 }
 FAVOURED = ("reclaim", "starve")
@@ -87,10 +89,15 @@ FAVOURED = ("reclaim", "starve")
 
 def generate(seed: int, length: int, profile: str) -> list[Event]:
     """`length` events; the first opens a pool."""
+    return run(seed, length, profile).events
+
+
+def run(seed: int, length: int, profile: str) -> Maker:
+    """The maker of `length` events, with the model's answers to them."""
     maker = Maker(Random(f"{profile}:{seed}"), profile, length)
     while len(maker.events) < length:
         maker.step()
-    return maker.events
+    return maker
 
 
 class Maker:
@@ -101,7 +108,9 @@ class Maker:
         self.profile = profile
         self.length = length
         self.model = Model()
+        self.script = script(rng) if profile == "corners" else []
         self.events: list[Event] = []
+        self.answers: list[list[dict[str, Any]]] = []
         self.now_ms = 1000
         self.count = 0
         self.trees: dict[str, list[Event]] = {}
@@ -109,7 +118,7 @@ class Maker:
         self.huge = profile == "faults" and rng.random() < 0.2
         self.several = rng.random() < 0.25
         self.with_ids = rng.choice([0.0, 0.1, 0.5]) if profile != "faults" else 0.5
-        self.wide = rng.random() < 0.3
+        self.wide = profile != "corners" and rng.random() < 0.3
         self.scarce = rng.random() < (0.25 if profile in FAVOURED else 0.4)
         self.in_joules = profile == "reclaim" and rng.random() < 0.2
         self.scarce = self.scarce or self.in_joules
@@ -127,6 +136,12 @@ class Maker:
 
     def step(self) -> None:
         rng = self.rng
+        if self.script and (not self.events or rng.random() < 0.95):
+            event = self.script.pop(0)
+            self.pool_id = "p"
+            self.now_ms += event.pop("after", 5)
+            self.send(event)
+            return
         self.pool_id = "q" if self.several and rng.random() < 0.3 else "p"
         self.now_ms += self.gap_ms()
         closed = self.pool is None and (self.pool_id == "p" or rng.random() < 0.5)
@@ -199,6 +214,7 @@ class Maker:
             event = as_strings(self.rng, event)
         self.events.append(event)
         answers = self.model.feed(copy.deepcopy(event))
+        self.answers.append(copy.deepcopy(answers))
         if any(one["kind"] in ("pool.opened", "tree.set") for one in answers):
             self.trees[event["pool"]] = event["tree"]
 

@@ -16,6 +16,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from .didkey import is_did_key
+
 INTEGER_END = 2**63
 TIME_END_MS = 253_402_300_800_000  # 10000-01-01T00:00:00Z
 GRADES = ("Estimator", "ModelBased", "HwShunt")
@@ -166,6 +168,11 @@ class Reader:
             raise Mistyped
         return self.grade(value)
 
+    def did_key(self, value: Any) -> str:
+        if not is_did_key(self.text(value)):
+            raise Mistyped
+        return str(value)
+
     def estimate(self, value: Any) -> str:
         if value != "observed":
             raise Mistyped
@@ -297,7 +304,7 @@ TABLE: dict[str, list[tuple[str, Needed, Reading]]] = {
     "policy.set": [ID, ("policy", always, Reader.policy)],
     "period.opened": [ID, ("period", always, Reader.text)],
     "pool.archived": [ID],
-    "steward.rotate": [ID, ("steward", always, Reader.text)],
+    "steward.rotate": [ID, ("steward", always, Reader.did_key)],
     "idle.review": [ID],
     "tick": [],
     "claim.submitted": [

@@ -11,6 +11,7 @@ from typing import Any
 
 Event = dict[str, Any]
 STEWARD = "did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK"
+BAD_STEWARDS = ["", "did:key:z6Mk", STEWARD[:-1], STEWARD[:-1] + "a", STEWARD.upper(), "did:key:"]
 BAD_VALUES: list[Any] = [None, True, 1.5, "01", "-1", "+1", " 1", "1.0", [], {}, [1], {"a": 1}]
 BIG_NUMBERS: list[Any] = [-1, 2**63, str(2**63), 10**30, str(10**25), -(2**63)]
 UNKNOWN_FIELDS = ["zz", "Claim", "aa", "seq", "é", "priorities", "at"]
@@ -105,9 +106,21 @@ def changed_tree(rng: Random, tree: list[Event], resources: list[str]) -> list[E
                 own = {r: max(0, amount + rng.randint(-2, 1)) for r, amount in own.items()}
             node["guarantee"] = own
             decorate(rng, node, resources, own)
+    if nodes and rng.random() < 0.25:
+        move_leaves(rng, nodes)
     if rng.random() < 0.2:
         break_tree(rng, nodes, resources)
     return nodes
+
+
+def move_leaves(rng: Random, nodes: list[Event]) -> None:
+    """A leaf goes, or becomes an inner node."""
+    parents = {str(node["id"]).rpartition("/")[0] for node in nodes}
+    leaf = rng.choice([node for node in nodes if node["id"] not in parents] or nodes)
+    if rng.random() < 0.6:
+        nodes.remove(leaf)
+    else:
+        nodes.append({"id": f"{leaf['id']}/n", "guarantee": dict(leaf["guarantee"])})
 
 
 def break_tree(rng: Random, nodes: list[Event], resources: list[str]) -> None:
@@ -227,7 +240,13 @@ def as_strings(rng: Random, event: Event) -> Event:
 def spoilt(rng: Random, event: Event) -> Any:
     """A plausible event with something wrong about its form."""
     event = copy.deepcopy(event)
-    fields = [name for name in event if name not in ("at_ms", "meta", "steward", "pool", "type")]
+    fields = [name for name in event if name not in ("at_ms", "meta", "pool", "type")]
+    if event.get("type") == "steward.rotate" and rng.random() < 0.5:
+        event["steward"] = rng.choice(BAD_STEWARDS)
+        return event
+    if event.get("type") == "claim.submitted" and rng.random() < 0.15:
+        spoil_estimate(rng, event)
+        return event
     match rng.randint(0, 9):
         case 0 | 1 if fields:
             del event[rng.choice(fields)]
@@ -269,6 +288,17 @@ def containers(value: Any) -> list[Any]:
         return []
     inner = list(value.values()) if isinstance(value, dict) else value
     return [value, *(one for item in inner for one in containers(item))]
+
+
+def spoil_estimate(rng: Random, event: Event) -> None:
+    """Grade, energy and the wish for an observed estimate in combinations that may not be."""
+    event["estimate"] = rng.choice(["observed", "observed", "foo", "", None, True])
+    if rng.random() < 0.5:
+        event.pop("grade", None)
+    if rng.random() < 0.5:
+        event["gang"] = [{"mdev": 1}]
+    if rng.random() < 0.2:
+        event["grade"] = rng.choice([None, "Guess", 1])
 
 
 def spoil_head(rng: Random, event: Event) -> None:

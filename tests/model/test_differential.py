@@ -18,7 +18,7 @@ from .differential import (
     model_decisions,
     shrunk,
 )
-from .generate import PROFILES, generate
+from .generate import PROFILES, generate, run
 from .pool_model import Model
 
 KINDS = {
@@ -48,7 +48,7 @@ REASONS = {
 
 def answers(seeds: range, length: int, profile: str) -> Iterator[dict[str, Any]]:
     for seed in seeds:
-        for decisions in model_decisions(generate(seed, length, profile)):
+        for decisions in run(seed, length, profile).answers:
             yield from decisions
 
 
