@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Final
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from streams.logs.contract import Log
 from streams.views import door, handlers, streaming
@@ -52,10 +53,11 @@ def make_app(
     *,
     log: Log | None = None,
     connections: Connections | None = None,
+    beyond: Sequence[Middleware] = (),
 ) -> web.Application:
-    """The application. `log` None: it only reads."""
+    """The application. `log` None: it only reads. `beyond`: stands before it."""
     app = web.Application(
-        middlewares=[answer_faults, count_connections, check_origin, check_grant],
+        middlewares=[answer_faults, count_connections, check_origin, check_grant, *beyond],
         client_max_size=BODY_BYTES_MAX,
     )
     app[SIDE], app[ACCESS] = side, access
