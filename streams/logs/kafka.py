@@ -23,7 +23,7 @@ from typing import Final
 from streams import topics
 from streams.logs import limits
 from streams.logs.contract import MAX_READ_RECORDS, Fetched, Outgoing, Position
-from streams.logs.errors import Misconfigured, Missing
+from streams.logs.errors import LogTrouble, Misconfigured, Missing
 from streams.logs.kafka_admin import Cluster, describe
 from streams.logs.kafka_client import (
     Consumer,
@@ -154,8 +154,12 @@ class KafkaLog(KafkaReader):
 
     async def note_positions(self, partition: int, positions: Mapping[str, int]) -> None:
         """Tell lag dashboards how far a steward has come; never raises, and not at every call."""
-        if self._cluster is not None:
-            await self._lag.note(partition, positions, self._cluster.partitions)
+        try:
+            cluster = await self._described()
+        except LogTrouble as trouble:
+            _log.info("positions for dashboards not noted: %s", trouble)
+        else:
+            await self._lag.note(partition, positions, cluster.partitions)
 
     async def close(self) -> None:
         """Release every connection; never raises."""

@@ -31,6 +31,8 @@ CLIENT_ERRORS = (
     errors.IllegalOperation,
     # The library's state machine asserts: a dead producer answers with one.
     AssertionError,
+    # Its tasks have died of one while a coordinator was down, and hand it out at the next call.
+    KeyError,
     OSError,
     TimeoutError,
 )

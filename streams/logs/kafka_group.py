@@ -19,10 +19,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections.abc import Awaitable, Iterable
 from typing import Protocol
 
 from streams import topics
+from streams.logs.errors import LogTrouble, Remedy
 from streams.logs.kafka_client import (
     Consumer,
     RebalanceListener,
@@ -31,12 +33,13 @@ from streams.logs.kafka_client import (
     start_consumer,
     stop_consumer,
 )
-from streams.logs.kafka_errors import CLIENT_ERRORS, translate
+from streams.logs.kafka_errors import translate
 from streams.logs.kafka_options import Connection
 
 _log = logging.getLogger(__name__)
 
 POLL_MS = 250
+REJOIN_SECONDS = (0.5, 2.0)
 
 
 class Share(Protocol):
@@ -63,32 +66,45 @@ class Membership:
         self._connection = connection
         self._share = share
         self._failure: BaseException | None = None
+        self._has_belonged = False
 
     async def run(self) -> None:
         """Join, and pass on what is handed out. Leaves the group when cancelled.
 
-        Raises: Unavailable, Forbidden; whatever `share` raises.
+        Once it was a member, trouble with the group only means joining anew, after a pause.
+        Raises: Unavailable (it could not join at first), Forbidden; whatever `share` raises.
         """
+        while True:
+            try:
+                await self._belong()
+            except LogTrouble as trouble:
+                if trouble.remedy is Remedy.STOP or not self._has_belonged:
+                    raise
+                _log.warning("joining anew: %s", trouble)
+            await asyncio.sleep(random.uniform(*REJOIN_SECONDS))
+
+    async def _belong(self) -> None:
+        """Be a member for as long as the library keeps up. Raises as `run`."""
         connection = self._connection
         consumer = group_consumer(connection)
-        doing = f"in group {connection.prefix}{connection.group}"
         try:
             async with asyncio.timeout(connection.tuning.open_ms / 1000):
                 await start_consumer(consumer)
-            consumer.subscribe(
-                [connection.topic(topics.CLAIMS)], listener=_Listener(self, consumer)
-            )
+            listener = _Listener(self, consumer)
+            consumer.subscribe([connection.topic(topics.CLAIMS)], listener=listener)
             while self._failure is None:
                 if self._share.is_alive():
                     await consumer.getmany(timeout_ms=POLL_MS, max_records=1)
                 else:
                     await asyncio.sleep(POLL_MS / 1000)
-            raise self._failure
-        except CLIENT_ERRORS as error:
+        except Exception as error:
+            # Not only the library's own errors: its coordination task has died of a KeyError.
+            doing = f"in group {connection.prefix}{connection.group}"
             raise translate(error, doing=doing, where=connection.where) from error
         finally:
             await self._share.hold()
             await stop_consumer(consumer, connection)
+        raise self._failure
 
     async def revoked(self) -> None:
         """Partitions may move now."""
@@ -96,6 +112,7 @@ class Membership:
 
     def assigned(self, partitions: Iterable[int]) -> None:
         """These are ours."""
+        self._has_belonged = True
         try:
             self._share.take(frozenset(partitions))
         except BaseException as error:
