@@ -160,7 +160,7 @@ def _read_fields(
                 return name, str(fault)
         elif name in required or _required_here(kind, name, value):
             return name, "missing"
-        if kind == EventType.CLAIM_SUBMITTED and "estimate" in value:
+        if kind == EventType.CLAIM_SUBMITTED and value.get("estimate") == "observed":
             clash = _estimate_clash(name, parsed)
             if clash is not None:
                 return name, clash

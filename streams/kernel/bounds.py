@@ -22,27 +22,27 @@ from streams.kernel.surplus import ceiling, room
 from streams.kernel.tree import Node, Rivals
 
 
-def hopeful(state: PoolState, node: Node) -> list[Node]:
+def hopeful(state: PoolState, node: Node) -> dict[Node, None]:
     """The waiting children of a node, without those whose share of devices holds nothing more.
 
     Children that borrow and contend have the same surplus and pot (§4.2), so their ceilings are
     compared at once: `need > floor(pot * weight / weights)` is `need * weights > pot * weight`.
     """
+    if node.hopeful_version == state.version:
+        return node.hopeful
     if node.rivals is None:
         node.rivals = _rivals(node)
     rivals, others = node.rivals
-    if not rivals:
-        return others
     surplus = _ceilings(state, node)[0] - node.kept[0]
     left = surplus - node.borrowed[0]
     pot = left + node.contend_borrowed[0]
     weights = node.contend_weight[0]
-    hopeful = [
-        child
-        for need, weight, demand, child in rivals
-        if demand <= left and need * weights <= pot * weight
-    ]
-    return hopeful + others
+    found = dict.fromkeys(others)
+    for need, weight, demand, child in rivals:
+        if demand <= left and need * weights <= pot * weight:
+            found[child] = None
+    node.hopeful, node.hopeful_version = found, state.version
+    return found
 
 
 def _rivals(node: Node) -> Rivals:
@@ -78,6 +78,61 @@ def hopeless(state: PoolState, node: Node) -> bool:
             return True
         limit = node.limit[at]
         if limit is not None and wanted > limit:
+            return True
+    return False
+
+
+def allowance(state: PoolState, leaf: Node) -> list[int]:
+    """Per resource the most that a claim of tier 1 can ask for at a leaf, other checks aside.
+
+    The least over the path of the room, the limit's rest, and the rest below the ceiling (below
+    the guarantee, where a node does not borrow).
+    """
+    last = len(leaf.guarantee) - 1
+    found: list[int] = []
+    for at in range(last + 1):
+        bound: int | None = None
+        for node in leaf.path:
+            parent = node.parent
+            assert parent is not None
+            above = _ceilings(state, parent)[at]
+            top = above if parent.borrow else parent.guarantee[at]
+            best = node.guarantee[at]
+            if node.borrow:
+                best = ceiling(node, above, at, is_uj=at == last)
+            limit = node.limit[at]
+            if limit is not None and limit < best:
+                best = limit
+            rest = min(room(node, top, at), best - node.usage[at])
+            bound = rest if bound is None else min(bound, rest)
+        assert bound is not None
+        found.append(bound)
+    return found
+
+
+def all_borrow(leaf: Node) -> bool:
+    """Whether even the least demands that wait at a leaf exceed its guarantee."""
+    return any(
+        demand > 0 and leaf.usage[at] + demand > leaf.guarantee[at]
+        for at, demand in enumerate(queue.least(leaf))
+    )
+
+
+def lacks_joules(state: PoolState, leaf: Node) -> bool:
+    """Whether every claim of tier 1 at a leaf fails `share` or `capacity` in joules."""
+    at = state.uj
+    demand = queue.least(leaf)[at]
+    if demand == 0:
+        return False
+    for node in leaf.path:
+        parent = node.parent
+        assert parent is not None
+        above = _ceilings(state, parent)[at]
+        if demand > room(node, above if parent.borrow else parent.guarantee[at], at):
+            return True
+        wanted = node.usage[at] + demand
+        over = wanted > node.guarantee[at]
+        if over and node.borrow and wanted > ceiling(node, above, at, is_uj=True):
             return True
     return False
 

@@ -158,6 +158,11 @@ class Claim:
         return self.state is not ClaimState.WAITING and self.state is not ClaimState.ENDED
 
     @property
+    def starved_waits(self) -> bool:
+        """Waiting, and starved."""
+        return self.starved and self.state is ClaimState.WAITING
+
+    @property
     def was_admitted(self) -> bool:
         """Whether this pool ever admitted it (a waiting or cancelled claim never was)."""
         return self.admission >= 0

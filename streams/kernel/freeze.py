@@ -198,7 +198,9 @@ def _restore_waiting(state: PoolState, claim: Claim) -> None:
     relink.enqueue(state, claim)
     if claim.wait_until_ms is not None:
         heapq.heappush(state.deadlines, (claim.wait_until_ms, claim.id, WAIT))
-    if not claim.starved:
+    if claim.starved:
+        state.starved.append((claim.arrival, claim))
+    else:
         heapq.heappush(state.starving, (claim.submitted_ms, claim.id))
 
 

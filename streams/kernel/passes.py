@@ -8,7 +8,7 @@ Not here: whether a claim fits (`fit`), whom it reclaims (`preemption`), whom a 
 3. A round goes through its claims in four stretches, which the key keeps apart: starved claims of
    tier 0, the others of tier 0, starved claims of tier 1, the others of tier 1.
 4. What is left out provably cannot fit and has nothing to say: a shape that failed while nothing
-   has changed since, and, in the last stretch, a subtree whose least demand exceeds a bound.
+   has changed since, a subtree whose least demand exceeds a bound, and whom a guard holds.
 
 Inside a round usage only grows, so keys only grow: a popped key that has grown goes back.
 Invariant: the decisions are those of the profile's plain loop (tests hold it against one).
@@ -20,8 +20,15 @@ from __future__ import annotations
 import heapq
 
 from schemas.records import ROOT, Kind, Reason
-from streams.kernel import projection, queue
-from streams.kernel.bounds import awaits_quietly, hopeful, hopeless
+from streams.kernel import projection
+from streams.kernel.bounds import (
+    all_borrow,
+    allowance,
+    awaits_quietly,
+    hopeful,
+    hopeless,
+    lacks_joules,
+)
 from streams.kernel.claims import Claim
 from streams.kernel.fit import Failure, first_failure
 from streams.kernel.guards import can_help, holder
@@ -33,6 +40,8 @@ from streams.kernel.tree import Node
 from streams.kernel.usage import ratio
 
 _PathKey = tuple[tuple[int, str], ...]
+_Child = tuple[int, str, Node]
+"""(ratio, id, child): its place among its siblings."""
 _STEP_1 = frozenset(
     {
         Reason.CONCURRENCY,
@@ -78,27 +87,28 @@ def _set_guard(run: Run, scope: str, claim: Claim) -> None:
         run.emit(Kind.GUARD_ON, {"for": claim.id, "scope": scope})
 
 
-def _starved_shapes(state: PoolState) -> list[Shape]:
-    return [
-        shape for leaf in state.starved_leaves for shape in leaf.queue.values() if shape.starved
-    ]
-
-
 def _guards_before_the_rounds(run: Run) -> None:
-    """Step 1. The first of a shape speaks for it: the others would find the scope taken."""
+    """Step 1: the starved claims that fail for what borrowers above them cannot give back.
+
+    Where nothing on the path can fail so, and the claim may borrow, there is nothing to judge; a
+    guard at a claim's own leaf holds all others there.
+    """
     state = run.state
-    if not state.starved_leaves:
-        return
-    for shape in sorted(_starved_shapes(state), key=lambda shape: shape.entries[0][1]):
-        claim = shape.entries[0][2]
+    guarded: set[Node] = set()
+    for _, claim in state.starved:
+        leaf = claim.leaf
+        if leaf in guarded or not (leaf.constrained or claim.guess or not claim.preemptible):
+            continue
         borrows = projection.borrows(claim)
         if holder(state, claim, borrows=borrows) is not None:
             continue
         failure = first_failure(state, claim)
         if failure is None or failure.reason not in _STEP_1 or failure.position == state.uj:
             continue
-        if borrows or failure.reason is not Reason.LIMIT or failure.node is claim.leaf:
+        if borrows or failure.reason is not Reason.LIMIT or failure.node is leaf:
             _set_guard(run, failure.node.id, claim)
+            if failure.node is leaf:
+                guarded.add(leaf)
 
 
 def _round(run: Run) -> bool:
@@ -106,14 +116,15 @@ def _round(run: Run) -> bool:
     state = run.state
     state.rounds += 1
     before = state.admissions
-    if state.starved_leaves:
-        _starved_stretch(run, tier_1=False)
+    _refresh_tiers(state)
+    if state.starved:
+        _starved_of_tier_0(run)
     _tier_0_stretch(run)
-    if state.starved_leaves:
-        _starved_stretch(run, tier_1=True)
+    if state.starved:
+        _starved_of_tier_1(run)
     if ROOT not in state.active:
-        heaps: dict[Node, list[tuple[int, str, Node]]] = {}
-        while state.tree.root.waiting and _descend(run, state.tree.root, heaps):
+        levels: dict[Node, _Level] = {}
+        while state.tree.root.waiting and _descend(run, state.tree.root, levels):
             pass
     return state.admissions > before
 
@@ -138,61 +149,52 @@ def _attempt(run: Run, claim: Claim) -> None:
             _set_guard(run, ROOT, claim)
 
 
-def _starved_stretch(run: Run, *, tier_1: bool) -> None:
-    """The starved claims of one tier, by arrival."""
-    state = run.state
-    heap = [
-        (entry[1], shape)
-        for shape in _starved_shapes(state)
-        if (entry := shape.next_untried(state.rounds)) is not None
+def _starved_of_tier_0(run: Run) -> None:
+    """The starved claims that are inside their guarantee, by arrival."""
+    claims = [
+        (entry[1], entry[2])
+        for leaf in run.state.tier0_starved
+        for shape in leaf.queue.values()
+        if shape.starved and not shape.borrows()
+        for entry in shape.entries
     ]
-    heapq.heapify(heap)
-    parked: list[Shape] = []
-    while heap:
-        arrival, shape = heapq.heappop(heap)
-        entry = shape.next_untried(state.rounds)
-        if entry is None:
-            continue
-        if entry[1] != arrival:
-            heapq.heappush(heap, (entry[1], shape))
-            continue
-        claim = entry[2]
-        if not tier_1 and projection.borrows(claim):
-            continue
-        version = state.version
-        _attempt(run, claim)
-        if state.version == version and not _has_owner(state, shape):
-            parked.append(shape)
-            continue
-        for other in (*parked, shape):
-            other.mark(state.rounds, (0, arrival))
-            follower = other.next_untried(state.rounds)
-            if follower is not None:
-                heapq.heappush(heap, (follower[1], other))
-        parked = []
-    for shape in parked:
-        shape.mark(state.rounds, _LAST)
+    for _, claim in sorted(claims):
+        if not projection.borrows(claim):
+            _attempt(run, claim)
 
 
-def _has_owner(state: PoolState, shape: Shape) -> bool:
-    """Whether a guard's claim is in the shape: it alone is not held by its own guard."""
-    for owner in state.active.values():
-        claim = state.claims[owner]
-        if claim.leaf is shape.leaf and queue.shape_key(claim) == shape.key:
-            return True
-    return False
+def _starved_of_tier_1(run: Run) -> None:
+    """The other starved claims, by arrival.
+
+    While a guard stands at `/` it holds all of them but its own claim. A claim whose leaf cannot
+    have the least joules that wait there fails in joules, and so neither starts nor guards.
+    """
+    state = run.state
+    spent_out: dict[Node, tuple[int, bool]] = {}
+    for _, claim in list(state.starved):
+        if claim.tried == state.rounds or not claim.starved_waits:
+            continue
+        if state.active.get(ROOT, claim.id) != claim.id:
+            continue
+        leaf = claim.leaf
+        known = spent_out.get(leaf)
+        if known is None or known[0] != state.version:
+            known = spent_out[leaf] = (state.version, lacks_joules(state, leaf))
+        if known[1]:
+            claim.tried = state.rounds
+        else:
+            _attempt(run, claim)
 
 
 def _tier_0_stretch(run: Run) -> None:
     """The claims inside their guarantee, leaf by leaf in the order of the paths' ratios."""
     state = run.state
-    _refresh_tiers(state)
     if not state.tier0_leaves:
         return
     projection.refresh(state)
     if all(awaits_quietly(state, leaf) for leaf in state.tier0_leaves):
         for leaf in state.tier0_leaves:
-            _mark_tier_0(state, leaf)
+            _mark(state, leaf, _LAST, tier_1=False)
         return
     heap = [(_path_key(state, leaf), leaf.id, leaf) for leaf in state.tier0_leaves]
     heapq.heapify(heap)
@@ -202,16 +204,10 @@ def _tier_0_stretch(run: Run) -> None:
         if fresh == key:
             projection.refresh(state)
             if awaits_quietly(state, leaf):
-                _mark_tier_0(state, leaf)
+                _mark(state, leaf, _LAST, tier_1=False)
                 continue
-        if fresh != key or _leaf_trials(run, leaf, tier_1=False):
+        if fresh != key or _tier_0_trials(run, leaf):
             heapq.heappush(heap, (_path_key(state, leaf), leaf.id, leaf))
-
-
-def _mark_tier_0(state: PoolState, leaf: Node) -> None:
-    for shape in leaf.queue.values():
-        if not shape.starved and not shape.borrows():
-            shape.mark(state.rounds, _LAST)
 
 
 def _path_key(state: PoolState, leaf: Node) -> _PathKey:
@@ -221,65 +217,127 @@ def _path_key(state: PoolState, leaf: Node) -> _PathKey:
 def _refresh_tiers(state: PoolState) -> None:
     """Find anew, where usage or the queue changed, which leaves have claims of tier 0 waiting."""
     for leaf in state.stale_tiers:
-        if any(not shape.starved and not shape.borrows() for shape in leaf.queue.values()):
-            state.tier0_leaves[leaf] = None
-        else:
-            state.tier0_leaves.pop(leaf, None)
+        starved = others = False
+        if leaf.waiting and not all_borrow(leaf):
+            for shape in leaf.queue.values():
+                if not shape.borrows():
+                    starved = starved or shape.starved
+                    others = others or not shape.starved
+        for leaves, there in ((state.tier0_starved, starved), (state.tier0_leaves, others)):
+            if there:
+                leaves[leaf] = None
+            else:
+                leaves.pop(leaf, None)
     state.stale_tiers = {}
 
 
-def _leaf_trials(run: Run, leaf: Node, *, tier_1: bool) -> bool:
-    """Try a leaf's claims of one tier, none starved, in order; True once one is admitted."""
+def _tier_0_trials(run: Run, leaf: Node) -> bool:
+    """Try a leaf's claims of tier 0, none starved, in order; True once one is admitted.
+
+    What fails while nothing changes fails for its whole shape.
+    """
     state = run.state
-    parked: list[Shape] = []
     while True:
-        best: tuple[Place, Claim, Shape] | None = None
-        for shape in leaf.queue.values():
-            if shape.starved or shape in parked or shape.borrows() != tier_1:
-                continue
-            entry = shape.next_untried(state.rounds)
-            if entry is not None and (best is None or (entry[0], entry[1]) < best[0]):
-                best = ((entry[0], entry[1]), entry[2], shape)
-        if best is None:
-            break
-        place, claim, shape = best
         version, admissions = state.version, state.admissions
-        _attempt(run, claim)
-        if state.version == version:
-            parked.append(shape)
-            continue
-        for other in (*parked, shape):
-            other.mark(state.rounds, place)
-        parked = []
+        for place, claim, shape in _heads(state, leaf, tier_1=False):
+            _attempt(run, claim)
+            if state.version != version:
+                _mark(state, leaf, place, tier_1=False)
+                shape.mark(state.rounds, place)
+                break
+        else:
+            _mark(state, leaf, _LAST, tier_1=False)
+            return False
         if state.admissions > admissions:
             return True
-    for shape in parked:
-        shape.mark(state.rounds, _LAST)
+
+
+def _tier_1_trials(run: Run, leaf: Node) -> bool:
+    """Try a leaf's claims of tier 1, none starved, in order; True once one is admitted.
+
+    In vain they change nothing, so those that exceed a bound are left out.
+    """
+    state = run.state
+    admissions = state.admissions
+    bounds = allowance(state, leaf)
+    for place, claim, shape in _heads(state, leaf, tier_1=True):
+        if any(shape.demand[at] > bounds[at] for at in shape.asks):
+            continue
+        _attempt(run, claim)
+        if state.admissions > admissions:
+            _mark(state, leaf, place, tier_1=True)
+            return True
     return False
 
 
-def _descend(run: Run, node: Node, heaps: dict[Node, list[tuple[int, str, Node]]]) -> bool:
+def _heads(state: PoolState, leaf: Node, *, tier_1: bool) -> list[tuple[Place, Claim, Shape]]:
+    """The first untried claim of each shape of that tier, none starved, in order."""
+    heads = []
+    for shape in leaf.queue.values():
+        if not shape.starved and shape.borrows() == tier_1:
+            entry = shape.next_untried(state.rounds)
+            if entry is not None:
+                heads.append(((entry[0], entry[1]), entry[2], shape))
+    heads.sort(key=_place)
+    return heads
+
+
+def _place(head: tuple[Place, Claim, Shape]) -> Place:
+    return head[0]
+
+
+def _mark(state: PoolState, leaf: Node, place: Place, *, tier_1: bool) -> None:
+    """Whoever stands up to this place in the leaf, of that tier and not starved, was tried."""
+    for shape in leaf.queue.values():
+        if not shape.starved and shape.borrows() == tier_1:
+            shape.mark(state.rounds, place)
+
+
+class _Level:
+    """The children of one node that are still to be looked at in a round, smallest ratio first.
+
+    Only those that may fit stand in the heap. When something was admitted it is made anew: of the
+    others, those whose turn has passed are the ones up to the place of the last admission.
+    """
+
+    __slots__ = ("heap", "last", "passed", "version")
+
+    def __init__(self) -> None:
+        self.heap: list[_Child] = []
+        self.version = -1
+        self.passed: tuple[int, str] = (-1, "")
+        self.last: Node | None = None
+
+    def fill(self, state: PoolState, node: Node) -> None:
+        """Take the children that may fit now and have not had their turn."""
+        self.heap = [
+            child
+            for one in hopeful(state, node)
+            if (child := (ratio(one, state.capacity), one.id, one))[:2] > self.passed
+            or one is self.last
+        ]
+        heapq.heapify(self.heap)
+        self.version = state.version
+
+
+def _descend(run: Run, node: Node, levels: dict[Node, _Level]) -> bool:
     """Try the claims of tier 1 below a node, smallest ratio first; True once one is admitted.
 
     The key compares paths level by level, so that all claims below one child come together.
     """
     state = run.state
     if node.is_leaf:
-        return _leaf_trials(run, node, tier_1=True)
-    heap = heaps.get(node)
-    if heap is None:
-        heap = [(ratio(one, state.capacity), one.id, one) for one in hopeful(state, node)]
-        heapq.heapify(heap)
-        heaps[node] = heap
-    while heap:
-        key, child_id, child = heap[0]
-        fresh = ratio(child, state.capacity)
-        if fresh != key:
-            heapq.heapreplace(heap, (fresh, child_id, child))
-            continue
-        if child.waiting and not hopeless(state, child) and _descend(run, child, heaps):
+        return _tier_1_trials(run, node)
+    level = levels.get(node)
+    if level is None:
+        level = levels[node] = _Level()
+    if level.version != state.version:
+        level.fill(state, node)
+    while level.heap:
+        key, child_id, child = heapq.heappop(level.heap)
+        if not hopeless(state, child) and _descend(run, child, levels):
+            level.passed, level.last = (key, child_id), child
             return True
-        heapq.heappop(heap)
     return False
 
 

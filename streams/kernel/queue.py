@@ -16,6 +16,7 @@ Profile: §4.3.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from heapq import heappop, heappush
 
 from streams.kernel.claims import Claim, asked
 from streams.kernel.tree import Node
@@ -26,6 +27,33 @@ Entry = tuple[int, int, Claim]
 """(key 3, arrival, claim); arrivals differ, so two entries never compare their claims."""
 Place = tuple[int, int]
 """(key 3, arrival): a place in the order inside a shape."""
+
+
+class Multiset:
+    """Amounts with their counts, and the least of them."""
+
+    __slots__ = ("_counts", "_heap")
+
+    def __init__(self) -> None:
+        self._counts: dict[int, int] = {}
+        self._heap: list[int] = []
+
+    def add(self, amount: int) -> None:
+        """Count one more of an amount."""
+        count = self._counts.get(amount)
+        if count is None:
+            heappush(self._heap, amount)
+        self._counts[amount] = (count or 0) + 1
+
+    def remove(self, amount: int) -> None:
+        """Count one less; amounts that nobody has are dropped when they come to the front."""
+        self._counts[amount] -= 1
+        while self._heap and self._counts[self._heap[0]] == 0:
+            del self._counts[heappop(self._heap)]
+
+    def least(self) -> int:
+        """The least amount; there must be one."""
+        return self._heap[0]
 
 
 class Shape:
@@ -99,7 +127,11 @@ def join(claim: Claim, aging_ms: int) -> None:
     shape = leaf.queue.get(key)
     if shape is None:
         shape = leaf.queue[key] = Shape(leaf, key)
-        _forget_least(leaf)
+        if not leaf.amounts:
+            leaf.amounts = [Multiset() for _ in leaf.guarantee]
+        for amounts, amount in zip(leaf.amounts, claim.demand, strict=True):
+            amounts.add(amount)
+        _find_least(leaf)
     insort(shape.entries, (*place_of(claim, aging_ms), claim))
 
 
@@ -113,7 +145,9 @@ def leave(claim: Claim, aging_ms: int) -> None:
     del shape.entries[index]
     if not shape.entries:
         del leaf.queue[key]
-        _forget_least(leaf)
+        for amounts, amount in zip(leaf.amounts, claim.demand, strict=True):
+            amounts.remove(amount)
+        _find_least(leaf)
 
 
 def count(leaf: Node, step: int) -> None:
@@ -127,13 +161,19 @@ def count(leaf: Node, step: int) -> None:
         if node.waiting == 0:
             del parent.waiting_children[node]
             parent.rivals = None
-        elif step > 0:
+        elif node not in parent.waiting_children:
             parent.waiting_children[node] = None
+            parent.rivals = None
         node = parent
 
 
-def _forget_least(leaf: Node) -> None:
-    node: Node | None = leaf
+def _find_least(leaf: Node) -> None:
+    """A shape came or went: find the leaf's least demands, and forget those above if they moved."""
+    before = leaf.least
+    leaf.least = [amounts.least() for amounts in leaf.amounts] if leaf.queue else None
+    if leaf.least == before:
+        return
+    node = leaf.parent
     while node is not None:
         node.least = None
         node.rivals = None
@@ -143,9 +183,6 @@ def _forget_least(leaf: Node) -> None:
 def least(node: Node) -> list[int]:
     """Per resource the smallest demand waiting below a node that has waiting claims."""
     if node.least is None:
-        if node.is_leaf:
-            demands = [list(shape.demand) for shape in node.queue.values()]
-        else:
-            demands = [least(child) for child in node.waiting_children]
+        demands = [least(child) for child in node.waiting_children]
         node.least = [min(column) for column in zip(*demands, strict=True)]
     return node.least

@@ -37,7 +37,6 @@ def replant(state: PoolState, nodes: Sequence[records.Node]) -> None:
         leaf.spent_uj = amount
         usage.add(leaf, last, amount)
     state.awaiting = {}
-    state.starved_leaves = {}
     for claim in state.claims.values():
         if claim.state is not ClaimState.ENDED:
             _move(state, claim)
@@ -83,8 +82,6 @@ def enqueue(state: PoolState, claim: Claim) -> None:
     if claim.awaiting:
         state.awaiting[claim.id] = claim
         leaf.awaiting[claim.id] = claim
-    if claim.starved:
-        state.starved_leaves[leaf] = None
     queue.join(claim, state.policy.aging_ms)
 
 
@@ -92,6 +89,7 @@ def forget_marks(state: PoolState) -> None:
     """Everything that is kept lazily is to be found anew."""
     state.stale_awaiting = None
     state.tier0_leaves = {}
+    state.tier0_starved = {}
     state.stale_tiers = {
         node: None for node in state.tree.nodes.values() if node.is_leaf and node.waiting
     }

@@ -76,9 +76,10 @@ class PoolState:
         "seq_next",
         "stale_awaiting",
         "stale_tiers",
-        "starved_leaves",
+        "starved",
         "starving",
         "tier0_leaves",
+        "tier0_starved",
         "tree",
         "tree_spec",
         "version",
@@ -101,6 +102,7 @@ class PoolState:
         self.overhead_uj = 0
         self.claims: dict[str, Claim] = {}
         self.waiting: dict[str, Claim] = {}
+        self.starved: list[tuple[int, Claim]] = []
         self.live_count = 0
         self.arrivals = 0
         self.admissions = 0
@@ -121,7 +123,7 @@ class PoolState:
         self.stale_awaiting: dict[Node, None] | None = {}
         self.stale_tiers: dict[Node, None] = {}
         self.tier0_leaves: dict[Node, None] = {}
-        self.starved_leaves: dict[Node, None] = {}
+        self.tier0_starved: dict[Node, None] = {}
         self.event: Event | Malformed | None = None
         self.answer_seq: int | None = None
 

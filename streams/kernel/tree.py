@@ -20,7 +20,7 @@ from schemas.records import ROOT
 
 if TYPE_CHECKING:
     from streams.kernel.claims import Claim
-    from streams.kernel.queue import Shape, ShapeKey
+    from streams.kernel.queue import Multiset, Shape, ShapeKey
 
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*")
 
@@ -40,10 +40,12 @@ class Node:
     this node takes of its parent, `shifted` the sum of its children's. `unlent` sums what
     the children do not lend. `victims` are a leaf's live claims in the order of §5.2 (None: to be
     sorted), `candidates` the first to be reclaimed below the node, per resource (None: to be
-    found). `path` runs from this node up to below the root.
+    found). `constrained`: something on the path has a
+    limit, a bound on live claims, or does not borrow. `path` runs from here up to below the root.
     """
 
     __slots__ = (
+        "amounts",
         "awaited",
         "awaiting",
         "borrow",
@@ -52,12 +54,15 @@ class Node:
         "ceiling_version",
         "ceilings",
         "children",
+        "constrained",
         "contend_borrowed",
         "contend_weight",
         "contenders",
         "freed",
         "guarantee",
         "has_limit",
+        "hopeful",
+        "hopeful_version",
         "id",
         "is_leaf",
         "kept",
@@ -118,6 +123,10 @@ class Node:
         self.awaited = [0] * size
         self.projections = 0
         self.rivals: Rivals | None = None
+        self.hopeful: dict[Node, None] = {}
+        self.hopeful_version = -1
+        self.constrained = False
+        self.amounts: list[Multiset] = []
         self.ceilings = [0] * size
         self.ceiling_version = -1
         self.shift = [0] * size
@@ -242,6 +251,9 @@ def build(nodes: Sequence[records.Node], capacity: Sequence[int], resources: Seq
         built[spec.id] = node
     for node in built.values():
         node.is_leaf = not node.children
+        node.constrained = any(
+            one.has_limit or one.max_live is not None or not one.borrow for one in node.path
+        )
     for node in (root, *built.values()):
         for child in node.children:
             for position, lends in enumerate(child.lends):
