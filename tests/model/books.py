@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from .parse import in_bytes
+from .integers import in_bytes
 
 ROOT = "/"
 LIVE = ("held", "running", "uncertain")

@@ -10,7 +10,8 @@ from fractions import Fraction
 from typing import Any
 
 from .books import Claim, Pool, Reading, by_id, usage
-from .parse import GRADES, INTEGER_END, in_bytes
+from .integers import INTEGER_END, in_bytes
+from .parse import GRADES
 
 
 def worst(grades: Iterable[str]) -> str:

@@ -12,29 +12,16 @@ Rules:
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from typing import Any
 
 from .didkey import is_did_key
+from .integers import INTEGER_END, Mistyped, as_integer, in_bytes
+from .policies import policy_value
 
-INTEGER_END = 2**63
 TIME_END_MS = 253_402_300_800_000  # 10000-01-01T00:00:00Z
 GRADES = ("Estimator", "ModelBased", "HwShunt")
 OUTCOMES = ("completed", "failed", "evicted")
-DECIMAL = re.compile(r"(0|[1-9][0-9]*)\Z", re.ASCII)
-POLICY_INTEGERS = {
-    "aging_ms": (0, INTEGER_END - 1),
-    "reserve_after_ms": (0, INTEGER_END - 1),
-    "max_wait_ms": (0, INTEGER_END - 1),
-    "disruption_ppm": (0, 1_000_000),
-    "min_samples": (1, INTEGER_END - 1),
-    "history": (1, INTEGER_END - 1),
-    "meter_slack_ms": (0, INTEGER_END - 1),
-    "power_limit_uw": (0, INTEGER_END - 1),
-}
-POLICY_NULLABLE = ("disruption_ppm", "power_limit_uw", "idle")
-IDLE_INTEGERS = {"threshold_uw": (0, INTEGER_END - 1), "window_ms": (1, INTEGER_END - 1)}
 
 
 class Malformed(Exception):
@@ -45,27 +32,9 @@ class Malformed(Exception):
         self.field = field
 
 
-class Mistyped(Exception):
-    """A value is not of the type that its place asks for."""
-
-
-def in_bytes(text: str) -> bytes:
-    """The order of ids (§2.1): their UTF-8 bytes."""
-    return text.encode()
-
-
 def content_text(fields: dict[str, Any]) -> str:
     """Fields as one text, so that contents can be compared and `true` is never `1`."""
     return json.dumps(fields, sort_keys=True)
-
-
-def as_integer(value: Any) -> int:
-    """The integer that `value` writes, whatever its size; raises Mistyped."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    if isinstance(value, str) and DECIMAL.match(value):
-        return int(value)
-    raise Mistyped
 
 
 class Reader:
@@ -226,47 +195,6 @@ class Reader:
     def policy(self, value: Any) -> dict[str, Any]:
         """The policy with its integers parsed; what is wrong with it is judged later (§3)."""
         return {key: policy_value(key, item) for key, item in self.mapping(value).items()}
-
-
-def policy_value(key: str, value: Any) -> Any:
-    """A policy's value, a decimal string parsed where an integer is meant."""
-    if key == "idle" and isinstance(value, dict):
-        return {
-            name: loose_integer(item) if name in IDLE_INTEGERS else item
-            for name, item in value.items()
-        }
-    return loose_integer(value) if key in POLICY_INTEGERS else value
-
-
-def loose_integer(value: Any) -> Any:
-    try:
-        return as_integer(value)
-    except Mistyped:
-        return value
-
-
-def policy_fault(policy: dict[str, Any]) -> str | None:
-    """The first key in byte order that is unknown or has a wrong value (§3)."""
-    for key in sorted(policy, key=in_bytes):
-        if not policy_value_valid(key, policy[key]):
-            return key
-    return None
-
-
-def policy_value_valid(key: str, value: Any) -> bool:
-    if key in POLICY_NULLABLE and value is None:
-        return True
-    if key == "idle":
-        return (
-            isinstance(value, dict)
-            and set(value) == set(IDLE_INTEGERS)
-            and all(integer_within(value[name], *IDLE_INTEGERS[name]) for name in value)
-        )
-    return key in POLICY_INTEGERS and integer_within(value, *POLICY_INTEGERS[key])
-
-
-def integer_within(value: Any, low: int, high: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
 Needed = Callable[[dict[str, Any]], bool]

@@ -20,7 +20,7 @@ from .books import (
     path,
     usage,
 )
-from .parse import in_bytes
+from .integers import in_bytes
 from .reclaim import fails_for_others, may_reclaim, order_victims, plan, spare_victims
 
 STEP_ONE = (
