@@ -24,5 +24,6 @@ def decide(session: Session, file: BinaryIO) -> None:
 
     FILE holds JSON lines, a CBOR sequence or a case. Each event's `at_ms` is its time.
     """
-    for number, decision in decide_lines(given.value for given in read_events(file)):
+    values = (given.value for given in read_events(file, keep_unreadable=True))
+    for number, decision in decide_lines(values):
         session.line({"event": number, **decision})

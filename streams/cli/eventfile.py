@@ -37,8 +37,12 @@ class Given:
     content_type: str
 
 
-def read_events(stream: BinaryIO) -> Iterator[Given]:
-    """The values of an open file. Raises Failure where it cannot be read as any of the three."""
+def read_events(stream: BinaryIO, *, keep_unreadable: bool = False) -> Iterator[Given]:
+    """The values of an open file. Raises Failure where it cannot be read as any of the three.
+
+    With `keep_unreadable` a later line of JSON lines that is no JSON is given as its text, which is
+    no event: whoever decides it finds it malformed, as a steward would.
+    """
     name = str(getattr(stream, "name", "stdin"))
     first = stream.readline(EVENT_BYTES_MAX)
     if first[:1] and first[0] in _CBOR_MAPS:
@@ -51,7 +55,8 @@ def read_events(stream: BinaryIO) -> Iterator[Given]:
     except ValueError:
         value = None
     if isinstance(value, dict) and "events" not in value:
-        yield from _json_lines(itertools.chain([first], _lines(stream)), name)
+        lines = itertools.chain([first], _lines(stream))
+        yield from _json_lines(lines, name, keep_unreadable=keep_unreadable)
     elif first:
         yield from _whole(first + _bounded(stream, name), name)
 
@@ -69,7 +74,7 @@ def _whole(text: bytes, name: str) -> Iterator[Given]:
         yield Given(place=f"{name}, event {number}", value=event, content_type=CONTENT_TYPE_JSON)
 
 
-def _json_lines(lines: Iterable[bytes], name: str) -> Iterator[Given]:
+def _json_lines(lines: Iterable[bytes], name: str, *, keep_unreadable: bool) -> Iterator[Given]:
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -77,7 +82,9 @@ def _json_lines(lines: Iterable[bytes], name: str) -> Iterator[Given]:
         try:
             value = _json(line)
         except ValueError as error:
-            raise _unreadable(place, f"not JSON: {error}") from None
+            if not keep_unreadable:
+                raise _unreadable(place, f"not JSON: {error}") from None
+            value = line.decode("utf-8", errors="replace")
         yield Given(place=place, value=value, content_type=CONTENT_TYPE_JSON)
 
 

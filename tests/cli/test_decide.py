@@ -56,6 +56,19 @@ def test_the_three_forms_of_a_file_are_decided_alike(pool: Pool, tmp_path: Path)
     assert pool("decide", "-", given=json.dumps(events)).out == whole.out
 
 
+def test_a_line_that_is_no_json_is_malformed_in_its_place(pool: Pool) -> None:
+    """Where a file is sent it is refused whole; where it is decided the others are decided too."""
+    tick = '{"pool": "p", "type": "tick", "at_ms": 1}'
+    outcome = pool("decide", "-", given=f'{tick}\nnonsense\n{{"a": 1, "a": 2}}\n{tick}\n')
+    assert outcome.status == 0
+    assert [(line["event"], line["reason"]) for line in outcome.lines] == [
+        (0, "unknown-pool"),
+        (1, "malformed"),
+        (2, "malformed"),
+        (3, "unknown-pool"),
+    ]
+
+
 def test_what_is_no_event_is_decided_too(pool: Pool) -> None:
     """Malformed events are answered in their place; the status stays 0."""
     opened = {"pool": "p", "type": "pool.opened", "capacity": {"mdev": 1}, "tree": [], "at_ms": 1}
