@@ -3,7 +3,9 @@
 1. `--data DIR` holds DIR: a steward decides in this process what others ask through the write door.
    With `--read-only` it reads DIR beside whoever holds it, and takes no writes.
 2. Without `--tokens` it binds to the loopback only, asks for no token, and says so.
-3. `pool token` makes a token: the secret for its holder, the lines for the token file.
+3. On Kafka it folds every partition in memory; with `--tables DIR` it is one of a group of workers
+   that share the partitions, keep their rows in RocksDB in DIR, and answer for each other.
+4. `pool token` makes a token: the secret for its holder, the lines for the token file.
 
 Not here: what is served (`streams.views`).
 """
@@ -11,11 +13,8 @@ Not here: what is served (`streams.views`).
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import signal
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -24,12 +23,9 @@ from schemas.trust import PoolTrust, Trust, TrustError, parse_trust
 from streams.cli.keys import password_option, read_key
 from streams.cli.ledgers import TRUST_BYTES_MAX, read_file
 from streams.cli.session import Failure, Session, Status, common
-from streams.cli.stewarding import steward_key, stewards_of
+from streams.cli.stewarding import steward_key
 from streams.cli.where import Where, on_a_log
-from streams.logs.contract import Log, LogReader
-from streams.logs.embedded import EmbeddedLog, EmbeddedReader
-from streams.steward import Keyring, Settings, run_all
-from streams.views import ReadSide
+from streams.steward import Keyring
 from streams.views.access import (
     PER_SECOND,
     Access,
@@ -37,12 +33,11 @@ from streams.views.access import (
     Role,
     TokenFileError,
     digest_of,
+    is_loopback,
     new_token,
     parse_tokens,
 )
-from streams.views.feed import Feed
-from streams.views.outboxes import Outboxes
-from streams.views.web import is_loopback, make_app, served
+from streams.views.place import GROUP_DEFAULT, Place
 
 TOKENS_BYTES_MAX = 1024**2
 PORT = 8321
@@ -64,6 +59,13 @@ TRUST_FILE = "trust.toml"
     help="Grade ledgers by this trust file (TOML) [DIR/trust.toml if there is one].",
 )
 @click.option("--read-only", is_flag=True, help="Read beside whoever holds DIR; take no writes.")
+@click.option(
+    "--tables",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Share the partitions with other servers, and keep rows here (Kafka).",
+)
+@click.option("--group", default=GROUP_DEFAULT, show_default=True, help="Who shares (Kafka).")
+@click.option("--url", help="Where others of the group reach this server [http://HOST:PORT].")
 @click.option(
     "--rate",
     type=click.IntRange(1, 1_000_000),
@@ -87,11 +89,17 @@ def serve(
     tokens: Path | None,
     trust: Path | None,
     read_only: bool,
+    tables: Path | None,
+    group: str,
+    url: str | None,
     rate: int,
     key: Path | None,
     password_file: Path | None,
 ) -> None:
     """Serve pools, decisions, proofs and a page over HTTP until told to stop."""
+    # A server takes a moment to load, which other commands need not wait for.
+    from streams.cli import serving
+
     grants = None if tokens is None else _read_tokens(tokens)
     if grants is None and not is_loopback(host):
         raise Failure(
@@ -109,7 +117,11 @@ def serve(
         session.note(f"steward {did_key(signer.public_key)}")
         keyring = Keyring([signer])
     access = Access(grants, per_second=rate, burst=4 * rate)
-    asyncio.run(_serve(session, where, access, trust_of, keyring, host, port))
+    if tables is not None:
+        place = _place(where, tables, group, url, host, port)
+        asyncio.run(serving.serve_shared(session, where, access, trust_of, place, host, port))
+        return
+    asyncio.run(serving.serve_all(session, where, access, trust_of, keyring, host, port))
 
 
 @click.command()
@@ -133,75 +145,21 @@ def token(session: Session, name: str, role: str, pool: str | None, subtree: str
     session.answer(answer, lambda out: out.print("\n".join((f"# {secret}", *lines)), markup=False))
 
 
-async def _serve(
-    session: Session,
-    where: Where,
-    access: Access,
-    trust_of: Callable[[str], PoolTrust | None],
-    keyring: Keyring | None,
-    host: str,
-    port: int,
-) -> None:
-    async with _log(where, keyring) as (reader, log, steward):
-        side = ReadSide(reader, trust_of=trust_of)
-        feed = Feed(side, None if where.data is None else Outboxes(where.data))
-        app = make_app(side, access, log=log)
-        async with served(app, host=host, port=port) as bound:
-            shown = f"[{host}]" if ":" in host else host
-            url = f"http://{shown}:{bound}/"
-            if access.is_open:
-                session.note("no tokens: on the loopback only, and whoever reaches it may all")
-            if session.json:
-                session.line({"url": url, "writes": log is not None})
-            session.note(f"serving {reader.where} on {url}")
-            await _until_stopped(feed, steward)
-
-
-@contextlib.asynccontextmanager
-async def _log(
-    where: Where, keyring: Keyring | None
-) -> AsyncIterator[tuple[LogReader, Log | None, list[asyncio.Task[None]]]]:
-    """The log to read, the one to publish to if writes are taken, and what runs beside."""
-    if where.data is None:
-        async with where.log() as log:
-            yield log, log, []
-    elif keyring is None:
-        reader = EmbeddedReader(where.data)
-        try:
-            yield reader, None, []
-        finally:
-            await reader.close()
-    else:
-        embedded = EmbeddedLog(where.data)
-        stopping = asyncio.Event()
-        try:
-            stewards = await stewards_of(embedded, keyring, None, Settings())
-            running = asyncio.create_task(run_all(stewards, stopping))
-            try:
-                yield embedded, embedded, [running]
-            finally:
-                stopping.set()
-                await running
-        finally:
-            await embedded.close()
-
-
-async def _until_stopped(feed: Feed, beside: Sequence[asyncio.Task[None]]) -> None:
-    """Feed until SIGTERM or SIGINT, or until anything ends by itself. Raises what ended it."""
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
-    feeding, told = asyncio.create_task(feed.run()), asyncio.create_task(stopping.wait())
-    work: list[asyncio.Task[Any]] = [feeding, told, *beside]
-    try:
-        done, _ = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (feeding, told):
-            task.cancel()
-        await asyncio.gather(feeding, told, return_exceptions=True)
-    for task in done:
-        task.result()
+def _place(where: Where, tables: Path, group: str, url: str | None, host: str, port: int) -> Place:
+    """Where this worker is. Raises Failure: not on Kafka, or nobody could reach it."""
+    if where.kafka is None:
+        raise Failure("--tables is for Kafka", todo="leave it out", status=Status.USAGE)
+    if url is None and port == 0:
+        raise Failure(
+            "others must be able to reach this server",
+            todo="name a port, or --url",
+            status=Status.USAGE,
+        )
+    return Place(
+        datadir=tables,
+        url=url or f"http://{f'[{host}]' if ':' in host else host}:{port}/",
+        group=group,
+    )
 
 
 def _read_tokens(path: Path) -> dict[str, Grant]:

@@ -19,6 +19,7 @@ Invariant: a secret is compared by its hash only, and never shown.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import secrets
 import time
@@ -140,6 +141,16 @@ class Buckets:
         while len(self._empty_at) > BUCKETS_MAX:
             self._empty_at.popitem(last=False)
         return -(-(after - now - self._full_ns) // 1_000_000_000) if too_many else 0
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address to bind to is this machine's own."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def new_token() -> str:

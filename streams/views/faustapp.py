@@ -18,8 +18,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -29,8 +27,8 @@ from faust.transport.drivers import aiokafka as driver
 
 from streams.logs.errors import Misconfigured
 from streams.logs.kafka_options import Connection
+from streams.views.place import Place
 
-GROUP_DEFAULT: Final = "pool-views"
 READ_COMMITTED: Final = "read_committed"
 BLOCK_CACHE_BYTES: Final = 16 * 1024 * 1024
 WRITE_BUFFER_BYTES: Final = 4 * 1024 * 1024
@@ -50,15 +48,6 @@ class _Consumer(driver.Consumer):
 
 class _Transport(driver.Transport):
     Consumer = _Consumer
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a worker keeps its tables, and the URL at which others reach it."""
-
-    datadir: Path
-    url: str
-    group: str = GROUP_DEFAULT
 
 
 def make_faust(connection: Connection, place: Place, partitions: int) -> faust.App:

@@ -12,7 +12,6 @@ Invariant: the document names every path here, and no other; a test says so.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.resources import files
@@ -23,7 +22,7 @@ from aiohttp.typedefs import Middleware
 
 from streams.logs.contract import Log
 from streams.views import door, handlers, streaming
-from streams.views.access import Access
+from streams.views.access import Access, is_loopback
 from streams.views.bodies import BODY_BYTES_MAX
 from streams.views.connections import CONNECTIONS, Connections, count_connections
 from streams.views.context import ACCESS, SIDE
@@ -92,16 +91,6 @@ async def served(app: web.Application, *, host: str, port: int) -> AsyncIterator
     finally:
         watching.cancel()
         await runner.cleanup()
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address to bind to is this machine's own."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 async def health(request: web.Request) -> web.Response:

@@ -25,7 +25,8 @@ from streams import topics
 from streams.logs.contract import LogReader, Record
 from streams.logs.errors import LogTrouble, Remedy
 from streams.logs.kafka_options import Connection
-from streams.views.faustapp import Place, as_if_in, check_isolation, make_faust, make_table
+from streams.views.faustapp import as_if_in, check_isolation, make_faust, make_table
+from streams.views.place import Place
 from streams.views.readside import ReadSide
 from streams.views.tables import CLAIMS, TABLES
 

@@ -18,8 +18,8 @@ from aiohttp import web
 from streams.logs.kafka import KafkaLog
 from streams.logs.kafka_options import Connection, Tuning
 from streams.views.access import Access
-from streams.views.faustapp import Place
 from streams.views.peers import peers
+from streams.views.place import Place
 from streams.views.readside import ReadSide
 from streams.views.web import make_app, served
 from streams.views.worker import Worker
