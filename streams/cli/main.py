@@ -23,12 +23,14 @@ from streams.cli.demo import demo
 from streams.cli.deployment import doctor, topics
 from streams.cli.explain import explain_command
 from streams.cli.keys import keys
+from streams.cli.meters import meters
 from streams.cli.proving import check_proof_command, prove
 from streams.cli.replay import replay
 from streams.cli.running import run as run_command
 from streams.cli.send import send
 from streams.cli.serve import serve, token
 from streams.cli.session import Answered, Failure, Session, Status
+from streams.cli.simulate import simulate
 from streams.cli.transfer import export_command, import_command
 from streams.cli.usage import claims, usage
 from streams.cli.verify import audit, verify
@@ -49,7 +51,7 @@ def pool() -> None:
 
 _COMMANDS = (
     *(demo, run_command, topics, doctor, send, watch, usage, explain_command, claims),
-    *(decide, replay),
+    *(decide, replay, simulate, meters),
     *(serve, token),
     *(export_command, import_command, verify, audit, prove, check_proof_command, keys),
 )

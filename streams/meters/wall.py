@@ -1,0 +1,91 @@
+"""Wall meters: SPEC PTDaemon's log, or a CSV of instants with watts or with energy.
+
+What it can tell: what a whole host took at its plug, by an instrument of its own: HwShunt. Not who
+in the host took it.
+
+1. A PTDaemon line is `Time,STAMP,Watts,W,Volts,...`; channels behind it (`Ch1,...`) add up to it
+   and are not read. Its negative numbers stand for "no reading".
+2. In a CSV the power or the energy column says its unit. Energy of a meter is a running total.
+3. Local times are UTC unless the operator names the zone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from streams.meters.codes import Code
+from streams.meters.headers import Header
+from streams.meters.mapping import Field, Mapping, MeterField
+from streams.meters.options import Options
+from streams.meters.records import Item, Obtained, Quantity, Refusal, Scope
+from streams.meters.rows import Row, RowReader
+from streams.meters.tables import cells, read_table
+from streams.meters.text import Line, Source, peeked, torn
+
+FORM = "wall"
+_POWERS = ("watts", "power", "power_w", "active_power", "real_power", "ac_power", "dc_power",
+           "total_power", "power_watts", "w")  # fmt: skip
+_ENERGIES = ("energy", "total_energy", "active_energy", "energy_total", "meter", "kwh", "wh")
+_PTD_FIELDS = 4
+
+
+def read(source: Source, options: Options) -> Iterator[Item]:
+    """The samples of a wall meter's log. Raises MeterError for a header without either."""
+    first, whole = peeked(source)
+    if first is not None and first.text.startswith("Time,"):
+        return _ptdaemon(whole, options)
+    return read_table(whole, plan, options)
+
+
+def plan(names: Sequence[str]) -> Mapping:
+    """What a wall meter's header means."""
+    header = Header(names, FORM)
+    fields: list[MeterField] = []
+    energy, power = header.first(_ENERGIES), header.first(_POWERS)
+    if energy is not None:
+        unit = energy.unit or {"kwh": "kWh", "wh": "Wh"}.get(energy.name, "")
+        fields.append(_field(Quantity.COUNTER, energy.header, unit))
+    if power is not None:
+        unit = power.unit or ("W" if power.name in ("watts", "power_watts", "w") else "")
+        fields.append(_field(Quantity.POWER, power.header, unit))
+    if not fields:
+        raise header.needs(("watts", "power_W", "energy_kWh"))
+    devices = header.devices()
+    return Mapping(
+        form=FORM,
+        fields=tuple(fields),
+        devices=devices,
+        device="" if devices else "wall",
+        stamp=header.stamp(),
+    )
+
+
+def _field(quantity: Quantity, column: str, unit: str) -> MeterField:
+    return MeterField(
+        quantity=quantity,
+        value=Field(columns=(column,), unit=unit),
+        scope=Scope.HOST,
+        obtained=Obtained.COUNTER if quantity is Quantity.COUNTER else Obtained.INSTRUMENT,
+    )
+
+
+def _ptdaemon(source: Source, options: Options) -> Iterator[Item]:
+    mapping = Mapping(
+        form=FORM,
+        fields=(_field(Quantity.POWER, "Watts", "W"),),
+        device=options.device or "wall",
+        stamp=("Time",),
+    )
+    reader = RowReader(mapping, options)
+    for line in source:
+        if not isinstance(line, Line):
+            yield line
+        elif not line.text.startswith("#"):
+            found = cells(line.text, ",")
+            if not line.whole or len(found) < _PTD_FIELDS:
+                yield torn(line)
+            elif (found[0], found[2]) != ("Time", "Watts"):
+                yield Refusal(code=Code.NOT_A_ROW, place=line.place, raw=line.text[:200])
+            else:
+                row = Row(place=line.place, cells={"Time": found[1], "Watts": found[3]})
+                yield from reader.read(row)
