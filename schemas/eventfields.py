@@ -27,7 +27,7 @@ from schemas.records import (
 )
 
 OUTCOMES = frozenset({"completed", "failed", "evicted"})
-_DECIMAL = re.compile(r"0|[1-9][0-9]{0,39}")
+_DECIMAL = re.compile(r"0|[1-9][0-9]{0,4299}")
 
 
 class FieldFault(Exception):
