@@ -79,6 +79,11 @@ class Grant:
         return self.role in (Role.METERS, Role.ADMIN)
 
     @property
+    def operates(self) -> bool:
+        """Whether it may open, change and archive pools."""
+        return self.role is Role.ADMIN
+
+    @property
     def sees_all(self) -> bool:
         """Whether it may see everything of its pools: ledgers, devices, everybody's claims."""
         return self.sees and self.subtree == ROOT

@@ -12,6 +12,9 @@ Not here: bodies (`bodies`), deciding (a steward does), what a lease looks like 
 4. A lease of another subtree is not there. Whether a claim is below a token's node is judged by its
    leaf, in the request or in the claim's row.
 
+5. Who operates the server may also send an operator's event: where this process holds the log's
+   directory, there is no other way in.
+
 Invariant: nothing is published for somebody who may not.
 Profile: §3.
 """
@@ -27,6 +30,7 @@ from aiohttp import web
 
 from schemas.receipts import Receipt
 from schemas.records import EventType, Kind
+from streams import topics
 from streams.client import decision_of
 from streams.logs.contract import CONTENT_JSON, DEAD_DETAIL, DEAD_REASON, Log, Outgoing
 from streams.logs.errors import LogTrouble
@@ -42,6 +46,12 @@ WAIT_SECONDS: Final = 10
 WAIT_SECONDS_MAX: Final = 30
 UNDECIDED: Final = "undecided"
 _WAIT: Final = re.compile(r"(?:^|[,;]\s*)wait=(\d{1,4})(?=$|[,;\s])")
+
+_OPERATORS: Final = tuple(
+    str(kind)
+    for kind, topic in TOPIC_OF.items()
+    if topic == topics.ADMIN and kind is not EventType.TICK
+)
 
 LOG: Final = web.AppKey("log", Log)
 """The log to publish to; an application without it answers 403 to every write."""
@@ -61,7 +71,7 @@ async def submit(request: web.Request) -> web.Response:
     if fields.get("claim") is None:
         fields["claim"] = _claim_id(event_id)
     claim_id = str(fields["claim"])
-    heard = await _ask(asked, view, EventType.CLAIM_SUBMITTED, fields, event_id)
+    heard = await _ask(asked, view.pool, EventType.CLAIM_SUBMITTED, fields, event_id)
     return _answer(asked, view, EventType.CLAIM_SUBMITTED, claim_id, heard)
 
 
@@ -97,14 +107,22 @@ async def reading(request: web.Request) -> web.Response:
     """`POST /compute-pools/{pool_id}/readings`: what a device spent in a window."""
     asked, fields = await _asked(request, meters=True)
     view = asked.view()
-    heard = await _ask(asked, view, EventType.METER_READ, fields, _event_id(asked))
-    decided = _decided(view, EventType.METER_READ, None, heard)
-    if decided is None:
-        return json_answer({"pool_id": view.pool, "state": UNDECIDED}, status=202)
-    _refuse(asked, view, decided)
-    status = 200 if decided.kind is Kind.DUPLICATE else 201
-    said = {"seq": decided.seq, "kind": decided.kind.value}
-    return json_answer({"pool_id": view.pool, "decision": said}, status=status)
+    heard = await _ask(asked, view.pool, EventType.METER_READ, fields, _event_id(asked))
+    return _plainly(asked, view.pool, EventType.METER_READ, heard)
+
+
+async def event(request: web.Request) -> web.Response:
+    """`POST /compute-pools/{pool_id}/events`: an operator's event; the pool may not be open yet."""
+    asked = Asked(request)
+    if not asked.grant.operates:
+        raise forbidden("this token may not do that")
+    fields = await _body(asked)
+    pool = request.match_info["pool_id"]
+    kind = bodies.text_of(fields, "type")
+    if kind not in _OPERATORS:
+        raise bad_request(f"type: one of {', '.join(_OPERATORS)}", field="type")
+    heard = await _ask(asked, pool, EventType(kind), fields, _event_id(asked))
+    return _plainly(asked, pool, EventType(kind), heard)
 
 
 async def _change(request: web.Request, kind: EventType) -> web.Response:
@@ -115,7 +133,7 @@ async def _change(request: web.Request, kind: EventType) -> web.Response:
     if "claim" in fields:
         raise bad_request("claim: the path says it", field="claim")
     fields["claim"] = claim_id
-    heard = await _ask(asked, view, kind, fields, _event_id(asked))
+    heard = await _ask(asked, view.pool, kind, fields, _event_id(asked))
     return _answer(asked, view, kind, claim_id, heard)
 
 
@@ -124,9 +142,14 @@ async def _asked(request: web.Request, *, meters: bool = False) -> tuple[Asked, 
     asked = Asked(request)
     if not (asked.grant.meters if meters else asked.grant.claims):
         raise forbidden("this token may not do that")
-    if LOG not in request.app:
+    return asked, await _body(asked)
+
+
+async def _body(asked: Asked) -> bodies.Fields:
+    """The request's object, on a server that writes. Raises HttpFault (400, 403, 408, 413, 415)."""
+    if LOG not in asked.request.app:
         raise HttpFault(403, "read-only", "this server only reads; send events another way")
-    return asked, await bodies.read_object(request)
+    return await bodies.read_object(asked.request)
 
 
 def _claim(asked: Asked) -> tuple[PoolView, str]:
@@ -144,12 +167,12 @@ def _claim(asked: Asked) -> tuple[PoolView, str]:
 
 
 async def _ask(
-    asked: Asked, view: PoolView, kind: EventType, fields: Plain, event_id: str | None
+    asked: Asked, pool: str, kind: EventType, fields: Plain, event_id: str | None
 ) -> Heard | None:
     """Publish the event and await what becomes of it. Raises HttpFault (400, 503)."""
-    data = bodies.event_bytes(kind, view.pool, fields, event_id)
+    data = bodies.event_bytes(kind, pool, fields, event_id)
     outgoing = Outgoing(
-        topic=TOPIC_OF[kind], key=view.pool.encode(), value=data, content_type=CONTENT_JSON
+        topic=TOPIC_OF[kind], key=pool.encode(), value=data, content_type=CONTENT_JSON
     )
     try:
         position = (await asked.request.app[LOG].publish([outgoing]))[0]
@@ -165,7 +188,7 @@ async def _ask(
 def _answer(
     asked: Asked, view: PoolView, kind: EventType, claim_id: str, heard: Heard | None
 ) -> web.Response:
-    decided = _decided(view, kind, claim_id, heard)
+    decided = _decided(kind, claim_id, heard)
     lease = leases.lease_id(view.pool, claim_id)
     headers = {"Location": f"/compute-leases/{leases.in_path(lease)}"}
     if decided is None:
@@ -180,9 +203,18 @@ def _answer(
     return json_answer(said, status=status, headers=headers)
 
 
-def _decided(
-    view: PoolView, kind: EventType, claim_id: str | None, heard: Heard | None
-) -> Receipt | None:
+def _plainly(asked: Asked, pool: str, kind: EventType, heard: Heard | None) -> web.Response:
+    """The answer to an event that is about no lease."""
+    decided = _decided(kind, None, heard)
+    if decided is None:
+        return json_answer({"pool_id": pool, "state": UNDECIDED}, status=202)
+    _refuse(asked, asked.side.pools[pool], decided)
+    status = 200 if decided.kind is Kind.DUPLICATE else 201
+    said = {"seq": decided.seq, "kind": decided.kind.value}
+    return json_answer({"pool_id": pool, "decision": said}, status=status)
+
+
+def _decided(kind: EventType, claim_id: str | None, heard: Heard | None) -> Receipt | None:
     """The receipt that answers. Raises HttpFault(409) for a dead letter."""
     if heard is None:
         return None

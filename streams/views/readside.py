@@ -33,9 +33,13 @@ from streams.views.fold import PoolView, Pushed
 from streams.views.tables import Batch, Tables
 
 SLICE_RECEIPTS: Final = 128
+SLICE_RECEIPTS_BEHIND: Final = 1024
+"""Far behind, fewer and larger slices: a row is written once a slice."""
 ANSWERS_KEPT: Final = 2048
 """Complete answers that may be there before the one who asked knows the place of its event."""
 READ_MS: Final = 1000
+THREADS: Final = 2
+"""Checking signatures leaves the interpreter's lock to others: two may check at once."""
 
 Place = tuple[str, int, int]
 """Topic, partition and offset of an input record."""
@@ -72,12 +76,15 @@ class ReadSide:
     async def take(self, found: Mapping[str, Sequence[Record]]) -> int:
         """Fold records by topic, all of one partition; how many receipts were new."""
         pushed = self._push(found.get(topics.LEDGER, ()))
-        bad = await asyncio.to_thread(verify_signatures, [one.task for _, one in pushed])
+        tasks = [one.task for _, one in pushed]
+        bad = await asyncio.to_thread(verify_signatures, tasks, threads=THREADS)
         if bad is not None:
             self._forged(pushed, bad)
         taken = 0
-        for start in range(0, len(pushed), SLICE_RECEIPTS):
-            taken += self._apply(pushed[start : start + SLICE_RECEIPTS])
+        behind = len(pushed) > SLICE_RECEIPTS_BEHIND
+        size = SLICE_RECEIPTS_BEHIND if behind else SLICE_RECEIPTS
+        for start in range(0, len(pushed), size):
+            taken += self._apply(pushed[start : start + size])
             await asyncio.sleep(0)
         self._statements(found)
         for record in found.get(topics.DEAD, ()):

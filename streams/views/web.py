@@ -123,6 +123,7 @@ def _routes() -> list[web.RouteDef]:
         get(f"{POOL}/heads", handlers.get_heads),
         get(f"{POOL}/countersignatures", handlers.get_countersignatures),
         post(f"{POOL}/readings", door.reading),
+        post(f"{POOL}/events", door.event),
         post("/compute-leases", door.submit),
         get(LEASE, door.get_lease),
         post(f"{LEASE}/commit", door.commit),

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from aiokafka import AIOKafkaProducer
 from support import QUICK
 
 from schemas import cbor
 from schemas.keys import SeedSigner
 from streams import topics
-from streams.logs.contract import Entry, Outgoing
+from streams.logs.contract import Outgoing
 from streams.logs.kafka import KafkaLog
 from streams.logs.kafka_options import Connection
 from streams.steward import Keyring, Settings, Steward
@@ -185,11 +186,12 @@ async def test_killed_under_load_the_rows_are_those_of_a_fresh_fold(
     one, other = Process(connection, tmp_path / "one"), Process(connection, tmp_path / "other")
     chance = random.Random(11)
     async with stewards(log):
-        await _aborted(log)
+        await _aborted(connection)
         await asyncio.gather(one.start(), other.start())
         for round_number in range(3):
             for pool in POOLS:
                 await log.publish(work(pool, round_number * 12, 12))
+            await _aborted(connection)
             await asyncio.sleep(chance.random())
             victim = chance.choice((one, other))
             await victim.end(signal.SIGKILL)
@@ -200,18 +202,20 @@ async def test_killed_under_load_the_rows_are_those_of_a_fresh_fold(
         await worker.end(signal.SIGTERM)
 
 
-async def _aborted(log: KafkaLog) -> None:
-    """A batch that is never committed: its receipts must not show anywhere.
-
-    A writer that was fenced in the middle of a transaction leaves one; a steward takes over then.
-    """
-    writer = await log.open_writer(0)
-    garbage = Entry(topic=topics.LEDGER, key=b"ghost", value=b"never committed")
-    task = asyncio.create_task(writer.append([garbage] * 50))
-    await asyncio.sleep(0)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-    await writer.close()
+async def _aborted(connection: Connection) -> None:
+    """A transaction of garbage for every pool, aborted: seen, it would break their chains."""
+    producer = AIOKafkaProducer(
+        bootstrap_servers=connection.bootstrap, transactional_id=f"{connection.prefix}ghost"
+    )
+    await producer.start()
+    await producer.begin_transaction()
+    for pool in POOLS:
+        await producer.send_and_wait(
+            connection.topic(topics.LEDGER), b"never committed", key=pool.encode(),
+            partition=partition_for(pool.encode(), PARTITIONS),
+        )  # fmt: skip
+    await producer.abort_transaction()
+    await producer.stop()
 
 
 async def _answer_for_each_other(workers: list[Process]) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from aiohttp import ClientSession
-from views_support import POOL, bearing, site
+from views_support import POOL, bearing, copy_of, site
 
-from streams.logs.embedded import EmbeddedReader
+from streams.logs.embedded import EmbeddedLog, EmbeddedReader
 from streams.views.access import (
     Access,
     Buckets,
@@ -94,6 +94,41 @@ async def test_every_write_is_refused_as_the_table_says(day_directory: Path) -> 
                     found.append((await answer.json())["error"])
             assert tuple(found) == codes, name
     await reader.close()
+
+
+async def test_a_tenant_writes_below_its_node_only(day_directory: Path, tmp_path: Path) -> None:
+    """Roles and subtrees where the server does write; what is not one's own is not there."""
+    log = EmbeddedLog(copy_of(day_directory, tmp_path / "data"))
+    own = {"pool_id": POOL, "leaf": "cygnus", "shape": {"mdev": 1}, "grade": "Estimator"}
+    period = {"type": "period.opened", "period": "next"}
+    reading = {"device": "new", "from_ms": 1, "to_ms": 2, "uj": 1, "occupants": []}
+    table: tuple[tuple[str, str, dict[str, Any], tuple[int, ...]], ...] = (
+        ("cygnus", "/compute-leases", own, (201, 202)),
+        ("cygnus", "/compute-leases", own | {"leaf": "atlas/train"}, (403,)),
+        ("cygnus", "/compute-leases", own | {"leaf": "cygnus2"}, (403,)),
+        ("cygnus", "/compute-leases", own | {"pool_id": "other"}, (403,)),
+        ("cygnus", f"/compute-leases/{POOL}:night-big/cancel", {}, (404,)),
+        ("cygnus", f"/compute-leases/{POOL}:night-guess/cancel", {}, (200, 409)),
+        ("cygnus", f"{ROOM}/readings", reading, (403,)),
+        ("cygnus", f"{ROOM}/events", period, (403,)),
+        ("reader", "/compute-leases", own, (403,)),
+        ("meter", "/compute-leases", own, (403,)),
+        ("meter", f"{ROOM}/readings", reading | {"grade": "HwShunt"}, (201,)),
+        ("meter", f"{ROOM}/events", period, (403,)),
+        ("boss", f"{ROOM}/events", period, (201,)),
+        ("boss", f"{ROOM}/events", {"type": "tick"}, (400,)),
+        ("boss", f"{ROOM}/events", {"type": "pool.archived", "x": 1}, (400,)),
+        ("boss", "/compute-pools/none/events", period, (409,)),
+    )
+    async with site(log, steward=True) as client:
+        for name, path, body, statuses in table:
+            async with client.post(path, json=body, headers=bearing(name)) as answer:
+                assert answer.status in statuses, (name, path, body, await answer.text())
+        opened = {"type": "pool.opened", "capacity": {"mdev": 1, "uj": 1}, "tree": []}
+        path = "/compute-pools/fresh/events"
+        async with client.post(path, json=opened, headers=bearing("boss")) as answer:
+            assert (answer.status, (await answer.json())["decision"]["seq"]) == (201, 0)
+    await log.close()
 
 
 async def test_a_tenant_sees_its_subtree_and_one_sum_of_others(day_directory: Path) -> None:
