@@ -12,14 +12,18 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any
 
 from schemas.trust import PoolTrust
+from streams import topics
 from streams.cli.session import Session
 from streams.cli.stewarding import stewards_of
 from streams.cli.where import Where
 from streams.logs.contract import Log, LogReader
 from streams.logs.embedded import EmbeddedLog, EmbeddedReader
+from streams.logs.kafka_admin import view_topics
+from streams.logs.kafka_options import Connection
 from streams.steward import Keyring, Settings, run_all
 from streams.views import ReadSide
 from streams.views.access import Access
@@ -64,12 +68,21 @@ async def serve_shared(
     assert where.kafka is not None
     async with where.log() as log:
         side = ReadSide(log, trust_of=trust_of)
-        worker = Worker(where.kafka, place, side, await log.partitions())
+        partitions = await log.partitions()
+        place = replace(place, replicas=await _replicas(where.kafka))
+        worker = Worker(where.kafka, place, side, partitions)
         async with worker.running(), peers(worker, place.url) as others:
             app = make_app(side, access, log=log, beyond=[others.pass_on])
             async with served(app, host=host, port=port) as bound:
                 _told(session, access, _url(host, bound), log.where, writes=True)
                 await _until_stopped(worker.failed(), [])
+
+
+async def _replicas(connection: Connection) -> int:
+    """As many as the ledger has: what a worker writes down is no safer than what it reads."""
+    view = (await view_topics(connection))[topics.LEDGER]
+    assert view is not None, "the log has looked for it"
+    return min(len(partition.replicas) for partition in view.partitions)
 
 
 def _url(host: str, port: int) -> str:

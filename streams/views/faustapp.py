@@ -62,7 +62,7 @@ def make_faust(connection: Connection, place: Place, partitions: int) -> faust.A
         canonical_url=place.url,
         web_enabled=False,
         topic_partitions=partitions,
-        topic_replication_factor=1,
+        topic_replication_factor=place.replicas,
         topic_disable_leader=True,
         processing_guarantee="at_least_once",
         consumer_auto_offset_reset="earliest",

@@ -102,6 +102,7 @@ class Feed:
     def _arrived(self, partition: int) -> None:
         self._behind.discard(partition)
         if not self._behind:
+            self._side.caught_up = True
             self.caught_up.set()
 
 

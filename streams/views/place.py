@@ -14,8 +14,12 @@ GROUP_DEFAULT: Final = "pool-views"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a worker keeps its tables, the URL at which others reach it, and its group."""
+    """Where a worker keeps its tables, the URL at which others reach it, and its group.
+
+    `replicas`: of the tables' changelog topics, when they are made.
+    """
 
     datadir: Path
     url: str
     group: str = GROUP_DEFAULT
+    replicas: int = 1

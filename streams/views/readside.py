@@ -54,7 +54,11 @@ class Heard:
 
 
 class ReadSide:
-    """Pools by name, folded from `log`. `trust_of` gives a pool's entry of the trust file."""
+    """Pools by name, folded from `log`. `trust_of` gives a pool's entry of the trust file.
+
+    `caught_up`, set by who feeds it: everything that was there at the start is folded. `lag`:
+    partition to ledger records that are still to be folded.
+    """
 
     def __init__(
         self,
@@ -67,6 +71,7 @@ class ReadSide:
         self.tables = tables.in_memory() if store is None else store
         self.pools: dict[str, PoolView] = {}
         self.lag: dict[int, int] = {}
+        self.caught_up = False
         self._trust_of = trust_of
         self._grown: dict[str, asyncio.Event] = {}
         self._open: dict[str, list[Receipt]] = {}

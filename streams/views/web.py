@@ -94,11 +94,12 @@ async def served(app: web.Application, *, host: str, port: int) -> AsyncIterator
 
 
 async def health(request: web.Request) -> web.Response:
-    """`GET /health`: 200 while it answers and no ledger is broken, else 503."""
+    """`GET /health`: 200 once it has caught up and while no ledger is broken, else 503."""
     side = request.app[SIDE]
     broken = sum(view.broken is not None for view in side.pools.values())
-    said = {"ok": not broken, "pools": len(side.pools), "broken": broken}
-    return json_answer(said, status=503 if broken else 200, headers={"Cache-Control": "no-store"})
+    good = side.caught_up and not broken
+    said = {"ok": good, "caught_up": side.caught_up, "pools": len(side.pools), "broken": broken}
+    return json_answer(said, status=200 if good else 503, headers={"Cache-Control": "no-store"})
 
 
 def _routes() -> list[web.RouteDef]:

@@ -136,6 +136,7 @@ class Worker:
     async def _assigned(self, sender: Any, assigned: Any, **_: Any) -> None:
         wanted = {place.partition for place in assigned if place.topic == self._topic}
         for partition in wanted - self._owned.keys():
+            self.side.caught_up = False
             self._ready[partition] = asyncio.Event()
             self._owned[partition] = asyncio.create_task(self._own(partition))
         await self._let_go(self._owned.keys() - wanted)
@@ -165,6 +166,7 @@ class Worker:
             await self._recovered.wait()
             await self._replay(partition)
             self._ready[partition].set()
+            self.side.caught_up = self.is_ready
             await self._follow(partition)
         except LogTrouble as trouble:
             if not self._failed.done():

@@ -73,7 +73,13 @@ def _usage(data: Path) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def url(data: Path) -> Iterator[str]:
     """`pool serve` on the demo's directory, on any free port."""
-    command = [sys.executable, "-m", "streams.cli.main", "serve", "--data", str(data)]
+    with _serving(data) as address:
+        yield address
+
+
+@contextlib.contextmanager
+def _serving(data: Path, *options: str) -> Iterator[str]:
+    command = [sys.executable, "-m", "streams.cli.main", "serve", "--data", str(data), *options]
     process = subprocess.Popen(
         [*command, "--port", "0", "--json"], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
@@ -226,6 +232,26 @@ def _verdict(browser: webdriver.Chrome, seq: int) -> str:
     assert said
     outcome = str(_find(browser, "#verdict").get_attribute("class"))
     return outcome if outcome in ("verified", "refused") else _find(browser, "#verdict").text
+
+
+def test_a_tenants_token_shows_its_subtree_only(
+    browser: webdriver.Chrome, url: str, data: Path, tmp_path: Path
+) -> None:
+    """The page asks for a token; a tenant's shows its node, the whole and one sum of others."""
+    made = ("token", "cygnus", "--role", "claims", "--subtree", "cygnus", "--json")
+    token = json.loads(_pool(*made))
+    (tmp_path / "tokens.toml").write_text("\n".join(token["lines"]))
+    with _serving(data, "--read-only", "--tokens", str(tmp_path / "tokens.toml")) as address:
+        browser.get(address)
+        _until(lambda: "token" in _find(browser, "#trouble").text)
+        _until(lambda: _find(browser, "#token").is_displayed())
+        _find(browser, "#token").send_keys(token["token"], Keys.ENTER)
+        _until(lambda: _find(browser, "#status").text == "Live")
+        rows = _until(lambda: browser.find_elements(By.CSS_SELECTOR, "#tree tbody tr"))
+        assert [row.get_attribute("data-node") for row in rows] == ["/", "cygnus"]
+        assert "Everybody else together uses" in _find(browser, "#others").text
+        text = _find(browser, "body").text
+        assert "borealis" not in text and "atlas" not in text and "gpu-" not in text
 
 
 def test_it_is_used_with_the_keyboard_and_read_aloud(browser: webdriver.Chrome, url: str) -> None:
