@@ -33,9 +33,10 @@ from streams.logs.kafka_client import (
     stop_consumer,
 )
 from streams.logs.kafka_errors import words
+from streams.logs.kafka_offsets import Offsets
 from streams.logs.kafka_options import Connection
 from streams.logs.kafka_publisher import Publisher
-from streams.logs.kafka_reader import Cursors, Offsets
+from streams.logs.kafka_reader import Cursors
 from streams.logs.kafka_writer import KafkaWriter
 
 _log = logging.getLogger(__name__)
