@@ -2,8 +2,9 @@
 
 Not here: reading a log (`feed`), HTTP (`web`).
 
-1. `take` folds what a partition's topics brought: first every signature is checked, in another
-   thread, then the receipts are applied in slices, so that questions are answered meanwhile.
+1. `take` folds what a partition's topics brought, a chunk at a time: signatures are checked in
+   another thread while the chunk before is applied, in slices, so that questions are answered
+   meanwhile. A chunk is applied when all its signatures were found right.
 2. Who asked something of a pool waits for the receipts of its event by the event's place; the
    answer is given when the rows have it, so that a question after the answer sees its effect.
 3. A pool's length is watched, not its receipts: a slow watcher reads on from where it is.
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,16 +34,15 @@ from streams.views.fold import PoolView, Pushed
 from streams.views.tables import Batch, Tables
 
 SLICE_RECEIPTS: Final = 128
-SLICE_RECEIPTS_BEHIND: Final = 1024
-"""Far behind, fewer and larger slices: a row is written once a slice."""
+CHUNK_RECORDS: Final = 512
+"""Far behind, larger slices: a row is written once a slice."""
 ANSWERS_KEPT: Final = 2048
 """Complete answers that may be there before the one who asked knows the place of its event."""
 READ_MS: Final = 1000
-THREADS: Final = 2
-"""Checking signatures leaves the interpreter's lock to others: two may check at once."""
 
 Place = tuple[str, int, int]
 """Topic, partition and offset of an input record."""
+_Pairs = Sequence[tuple[PoolView, Pushed]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,22 +80,34 @@ class ReadSide:
 
     async def take(self, found: Mapping[str, Sequence[Record]]) -> int:
         """Fold records by topic, all of one partition; how many receipts were new."""
-        pushed = self._push(found.get(topics.LEDGER, ()))
-        tasks = [one.task for _, one in pushed]
-        bad = await asyncio.to_thread(verify_signatures, tasks, threads=THREADS)
-        if bad is not None:
-            self._forged(pushed, bad)
         taken = 0
-        behind = len(pushed) > SLICE_RECEIPTS_BEHIND
-        size = SLICE_RECEIPTS_BEHIND if behind else SLICE_RECEIPTS
-        for start in range(0, len(pushed), size):
-            taken += self._apply(pushed[start : start + size])
-            await asyncio.sleep(0)
+        before: tuple[_Pairs, asyncio.Task[int | None]] | None = None
+        for records in _chunks(found.get(topics.LEDGER, ())):
+            pushed = self._push(records)
+            tasks = [one.task for _, one in pushed]
+            checking = asyncio.create_task(asyncio.to_thread(verify_signatures, tasks))
+            if before is not None:
+                taken += await self._settle(*before)
+            before = pushed, checking
+        if before is not None:
+            taken += await self._settle(*before)
         self._statements(found)
         for record in found.get(topics.DEAD, ()):
             place = source_of(record)
             if place is not None:
                 self._tell(place, Heard(dead=record))
+        return taken
+
+    async def _settle(self, pushed: _Pairs, checking: asyncio.Task[int | None]) -> int:
+        """Apply a chunk once its signatures are checked; those of the next one are meanwhile."""
+        bad = await checking
+        if bad is not None:
+            self._forged(pushed, bad)
+        taken = 0
+        size = CHUNK_RECORDS if len(pushed) == CHUNK_RECORDS else SLICE_RECEIPTS
+        for start in range(0, len(pushed), size):
+            taken += self._apply(pushed[start : start + size])
+            await asyncio.sleep(0)
         return taken
 
     def add_statement(self, data: bytes) -> None:
@@ -165,7 +177,7 @@ class ReadSide:
 
     # --- folding ------------------------------------------------------------------------------
 
-    def _push(self, records: Sequence[Record]) -> list[tuple[PoolView, Pushed]]:
+    def _push(self, records: Sequence[Record]) -> _Pairs:
         pushed = []
         for record in records:
             view = self._view(record)
@@ -181,7 +193,7 @@ class ReadSide:
         view = self.pools.get(name)
         return PoolView(name, self._trust_of(name)) if view is None else view
 
-    def _forged(self, pushed: Sequence[tuple[PoolView, Pushed]], bad: int) -> None:
+    def _forged(self, pushed: _Pairs, bad: int) -> None:
         """From the first bad signature of each pool on, nothing of it counts."""
         view, one = pushed[bad]
         view.forged(one)
@@ -190,7 +202,7 @@ class ReadSide:
         if next_bad is not None:
             self._forged(rest, next_bad)
 
-    def _apply(self, pushed: Sequence[tuple[PoolView, Pushed]]) -> int:
+    def _apply(self, pushed: _Pairs) -> int:
         batch = Batch(self.tables)
         taken = [(view, one.receipt) for view, one in pushed if view.take(one, batch)]
         batch.write()
@@ -239,3 +251,8 @@ class ReadSide:
         self._heard[place] = heard
         while len(self._heard) > ANSWERS_KEPT:
             self._heard.popitem(last=False)
+
+
+def _chunks(records: Sequence[Record]) -> Iterator[Sequence[Record]]:
+    for start in range(0, len(records), CHUNK_RECORDS):
+        yield records[start : start + CHUNK_RECORDS]
