@@ -173,7 +173,7 @@ def test_an_opening_refused_leaves_room_for_another() -> None:
 def tables() -> dict[str, list[Row]]:
     """The `ROWS` of every module beside this one that has some."""
     names = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py"))
-    found = {name: importlib.import_module(name) for name in names}
+    found = {name: importlib.import_module(f"tests.kernel.{name}") for name in names}
     return {name: module.ROWS for name, module in found.items() if hasattr(module, "ROWS")}
 
 
@@ -191,7 +191,7 @@ def test_every_kind_of_decision_has_a_row() -> None:
 
 def test_every_rules_table_has_rows_with_two_faults() -> None:
     """Each module of a section that refuses in an order has rows that say which fault wins."""
-    ordered = ("admission_refusals", "admin", "fit", "policy", "repeats", "settlement", "sharing")
+    ordered = ("admission_refusals", "admin", "fit", "policy", "readings", "releases", "repeats")
     for name in ordered:
         rows = tables()[f"test_{name}"]
         assert sum(" before " in row.name for row in rows) >= 3, name

@@ -1,0 +1,1 @@
+"""The architecture holds: who imports whom, and the purity of the kernel."""
