@@ -1,12 +1,9 @@
 """An auditor: it follows a pool's events and decisions with its own books, and objects.
 
-Not here: the books themselves (`books`). The kernel's state is read in `compare` alone, which holds
-it against the books.
+Not here: the books themselves (`books`), and what may be said against one decision (`objections`).
+The kernel's state is read in `compare` alone, which holds it against the books.
 
-1. A decision is judged before it is posted: an admission exceeds no capacity, limit, ceiling or
-   `max_live`; who may not borrow does not; a split sums to its reading; a settlement's figure is
-   the report, the meter or the reservation, and never a zero for an unknown; a victim lies in no
-   subtree that is within its guarantee.
+1. A decision is judged by the books as they stand, then posted.
 2. After each event no deadline is overdue, no victim is left without its claimant, the books
    conserve every microjoule, and the kernel's usage is theirs.
 
@@ -20,7 +17,6 @@ from typing import Any
 
 from schemas.records import (
     GRADE_RANK,
-    MDEV,
     ROOT,
     UJ,
     ClaimReleased,
@@ -34,6 +30,7 @@ from schemas.records import (
     TreeSet,
 )
 from streams.kernel import PoolState
+from tests.kernel import objections
 from tests.kernel.books import CONTENDING, Books, Entry
 
 Body = dict[str, Any]
@@ -119,37 +116,9 @@ class Auditor:
 
     def on_claim_admitted(self, body: Body) -> None:
         entry = self.arrived(body)
-        self.check_admission(entry, body)
+        objections.to_admission(self.books, entry, body)
         entry.state, entry.was_admitted = "held", True
         entry.contends, entry.admitted_ms = False, self.now_ms
-
-    def check_admission(self, entry: Entry, body: Body) -> None:
-        """What §4.2 forbids, and what the body says of borrowing."""
-        books, demand = self.books, entry.demand
-        used, asks = books.usage(), books.asks(demand)
-        borrows = books.borrows(used, entry.leaf, demand)
-        assert body["mode"] == ("borrowed" if borrows else "guaranteed")
-        assert not borrows or (entry.grade != "Estimator" and entry.preemptible), "who may borrow"
-        borrowed = {}
-        for node in books.path(entry.leaf):
-            place = books.places[node]
-            live = sum(node in books.path(one.leaf) for one in books.live)
-            assert place.max_live is None or live < place.max_live, "max_live"
-            amounts = {}
-            for name in asks:
-                wanted = used[node][name] + demand[name]
-                assert wanted <= place.limit.get(name, wanted), ("limit", node, name)
-                assert demand[name] <= books.room(used, node, name), ("capacity", node, name)
-                over = books.over(used, node, demand, name)
-                if borrows and over > 0:
-                    assert place.borrow, ("borrowing-off", node)
-                    assert wanted <= books.ceiling(used, node, name), ("share", node, name)
-                if min(demand[name], over) > 0:
-                    amounts[name] = min(demand[name], over)
-            if amounts:
-                borrowed[node] = amounts
-        assert body.get("borrowed", {}) == (borrowed if borrows else {})
-        assert ("borrowed" in body) == borrows
 
     def on_claim_waiting(self, body: Body) -> None:
         entry = self.arrived(body)
@@ -208,48 +177,18 @@ class Auditor:
         assert body["reserved_uj"] == entry.reserved_uj < entry.metered_uj == body["metered_uj"]
 
     def on_claim_settled(self, body: Body) -> None:
-        """Reality first: no report under the meter, no unknown as zero."""
-        entry, event, spent = self.entry(body), self.event, body["spent"]
-        assert entry.is_live and isinstance(event, ClaimReleased)
-        actual, disputed = event.actual, body.get("disputed", False)
-        assert disputed == (actual is not None and actual.uj < entry.metered_uj)
-        assert spent.get("prior_uj", 0) == entry.charged_uj
-        match spent["basis"]:
-            case "metered":
-                assert (spent["uj"], spent["grade"]) == (entry.metered_uj, entry.metered_grade)
-                assert disputed or not entry.gap
-            case "reported":
-                assert actual is not None and actual.uj >= entry.metered_uj
-                assert (spent["uj"], spent["grade"]) == (actual.uj, actual.grade)
-            case basis:
-                assert basis == "reserved" and actual is None and spent["grade"] == "Estimator"
-                assert spent["uj"] == max(entry.reserved_uj, entry.metered_uj)
-        self.books.end(entry, spent["uj"])
+        entry, event = self.entry(body, "held", "running", "uncertain"), self.event
+        assert isinstance(event, ClaimReleased)
+        objections.to_settlement(entry, event, body)
+        self.books.end(entry, body["spent"]["uj"])
 
     # --- preemption and guards ---
 
     def on_claim_preempting(self, body: Body) -> None:
-        """Nobody inside a guarantee is reclaimed; the cost is the books' own."""
         books, entry = self.books, self.entry(body, "held", "running", "uncertain")
-        assert entry.preemptible and entry.victim_of is None
-        leaf = self.claimant_leaf(body["for"])
-        assert leaf != entry.leaf
-        others = [one for one in books.live if one.victim_of is not None]
-        used, mine = books.usage(without=others), books.path(leaf)
-        below = [node for node in books.path(entry.leaf) if node not in mine]
-        assert any(
-            entry.frees(name) > 0
-            and all(used[node][name] > books.guaranteed(node, name) for node in below)
-            for name in books.resources
-        ), ("inside its guarantee", entry)
-        measured = entry.completed > 0 and GRADE_RANK[entry.metered_grade or "Estimator"] > 0
-        assert body["basis"] == ("measured" if measured else "declared")
-        if measured:
-            assert body["cost"] == {"uj": entry.metered_uj, "completed": entry.completed}
-        else:
-            assert body["priority"] == entry.priority
+        objections.to_victim(books, entry, self.claimant_leaf(body["for"]), body)
         entry.victim_of = body["for"]
-        self.check_disruption([*others, entry])
+        objections.to_disruption(books, self.policy.get("disruption_ppm"))
 
     def claimant_leaf(self, claimant: str) -> str:
         known = self.books.claims.get(claimant)
@@ -258,12 +197,6 @@ class Auditor:
         event = self.event
         assert isinstance(event, ClaimSubmitted) and event.claim == claimant
         return event.leaf
-
-    def check_disruption(self, victims: Sequence[Entry]) -> None:
-        ppm = self.policy.get("disruption_ppm")
-        if ppm is not None and len(victims) > 1:
-            mdev = sum(entry.demand[MDEV] for entry in victims)
-            assert mdev * 10**6 <= ppm * self.books.guaranteed(ROOT, MDEV)
 
     def on_claim_spared(self, body: Body) -> None:
         entry = self.entry(body)
@@ -295,7 +228,7 @@ class Auditor:
             books.overhead_uj += event.uj
             books.unattended_uj += event.uj
             return
-        self.check_split(event, body)
+        objections.to_split(event, body)
         for share in body["shares"]:
             entry = books.claims[share["claim"]]
             assert entry.was_admitted and share.get("late", False) == (entry.state == "ended")
@@ -305,19 +238,6 @@ class Auditor:
             entry.metered_uj += share["uj"]
             grades = [one for one in (entry.metered_grade, body["grade"]) if one is not None]
             entry.metered_grade = min(grades, key=lambda grade: GRADE_RANK[grade])
-
-    def check_split(self, event: MeterRead, body: Body) -> None:
-        """Shares are proportional to within a microjoule, and sum to the reading exactly."""
-        assert event.uj is not None and event.grade is not None
-        total = sum(one.mdev for one in event.occupants)
-        held = {one.claim: one.mdev for one in event.occupants}
-        assert [share["claim"] for share in body["shares"]] == sorted(held)
-        assert sum(share["uj"] for share in body["shares"]) == event.uj
-        for share in body["shares"]:
-            exact = event.uj * held[share["claim"]]
-            assert abs(share["uj"] * total - exact) < total
-        shared = len(held) > 1 and event.grade == "HwShunt"
-        assert body["grade"] == ("ModelBased" if shared else event.grade)
 
     # --- after each event ---
 

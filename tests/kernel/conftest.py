@@ -2,4 +2,6 @@
 
 import pytest
 
-pytest.register_assert_rewrite("tests.kernel.scenes", "tests.kernel.twins", "tests.kernel.auditor")
+HELPERS = ("auditor", "books", "objections", "recompute", "scenes", "twins")
+
+pytest.register_assert_rewrite(*(f"tests.kernel.{name}" for name in HELPERS))

@@ -26,7 +26,7 @@ from tests.model.generate import PROFILES, generate
 
 # A smaller seed is no smaller sequence, so nothing is gained by shrinking one.
 BY_SEED = settings(
-    max_examples=40,
+    max_examples=25,
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=(HealthCheck.too_slow,),
