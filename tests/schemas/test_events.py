@@ -1,21 +1,18 @@
-"""From bytes to an event, or to `Malformed` with the field at fault (profile §2.1, §3).
+"""From a value to an event, or to `Malformed` with the field at fault (profile §2.1, §3).
 
-The tables here are the profile's: per event type its fields in their order, whether each must be
-there, and what kind of value it takes. Faults are made from them, one and two at a time.
+Not here: bytes that decode to no value, and anything at all (`test_event_bytes`).
+
+The table (`event_table`) is the profile's. Faults are made from it, one and two at a time.
 """
 
 from __future__ import annotations
 
-import copy
 import json
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import cbor2
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from schemas.events import (
     CONTENT_TYPE_CBOR,
@@ -29,7 +26,6 @@ from schemas.records import (
     Actual,
     ClaimReleased,
     ClaimSubmitted,
-    Decision,
     Event,
     EventType,
     Malformed,
@@ -40,155 +36,18 @@ from schemas.records import (
     PoolOpened,
     TreeSet,
 )
-from streams.kernel import PoolState, decide
-
-Json = dict[str, Any]
-LARGEST = 2**63 - 1
-YEAR_10000_MS = 253_402_300_800_000
-STEWARD = "did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
-    """A kind of value: some that are right, some of a wrong type, some out of range."""
-
-    good: tuple[Any, ...]
-    bad: tuple[Any, ...]
-    outside: tuple[Any, ...] = ()
-
-
-NO_INTEGER: tuple[Any, ...] = (
-    None,
-    True,
-    1.5,
-    "x",
-    "",
-    "01",
-    "-1",
-    "+1",
-    " 1",
-    "1 ",
-    "1.0",
-    "٣",
-    [],
-    {},
+from tests.schemas.event_table import (
+    FIELDS,
+    LARGEST,
+    META,
+    NODE,
+    POLICY,
+    TABLE,
+    TEXT,
+    Json,
+    Kind,
+    whole,
 )
-TEXT = Kind(good=("", "x", "é/ü", "a" * 300), bad=(None, 1, True, [], {}))
-FLAG = Kind(good=(True, False), bad=(None, 0, 1, "true", []))
-QUANTITY = Kind(good=(0, 1, LARGEST), bad=NO_INTEGER, outside=(-1, 2**63, 10**30, -(10**30)))
-PRIORITY = Kind(good=(-1000, 0, 1000), bad=NO_INTEGER, outside=(-1001, 1001, 2**63))
-INSTANT = Kind(good=(0, YEAR_10000_MS - 1), bad=NO_INTEGER, outside=(-1, YEAR_10000_MS, 2**63))
-READING = Kind(good=(None, 0, LARGEST), bad=NO_INTEGER[1:], outside=(-1, 2**63))
-GRADE = Kind(
-    good=("Estimator", "ModelBased", "HwShunt"), bad=(None, "hwshunt", "", 1, ["HwShunt"], {})
-)
-OUTCOME = Kind(good=("completed", "failed", "evicted"), bad=(None, "done", "", 1, [], {}))
-OBSERVED = Kind(good=("observed",), bad=(None, "", "Observed", True, [], {}))
-KEY = Kind(good=(STEWARD,), bad=(None, "", "did:key:z6Mk", STEWARD[:-1], STEWARD + "1", 1))
-AMOUNTS = Kind(
-    good=({}, {"mdev": 0}, {"uj": LARGEST, "mdev": 1}),
-    bad=(None, 1, "x", [], [1], {"mdev": None}, {"mdev": "01"}, {"mdev": 1.0}, {"mdev": True}),
-    outside=({"mdev": -1}, {"uj": 2**63}),
-)
-TEXTS = Kind(good=(["mdev", "uj"],), bad=(None, "mdev", {}, [1], ["mdev", None]))
-NODE = {"id": "a", "guarantee": {"mdev": 1}}
-TREE = Kind(
-    good=([], [NODE], [{**NODE, "limit": {"mdev": 2}, "lend": ["uj"], "max_live": None}]),
-    bad=(
-        None, {}, "x", [1], [[]], [{}], [{"id": "a"}], [{"guarantee": {}}],
-        [{**NODE, "id": 1}], [{**NODE, "guarantee": []}], [{**NODE, "guarantee": {"mdev": "x"}}],
-        [{**NODE, "weight": None}], [{**NODE, "weight": "01"}], [{**NODE, "limit": None}],
-        [{**NODE, "borrow": 1}], [{**NODE, "lend": None}], [{**NODE, "lend": "mdev"}],
-        [{**NODE, "lend": [1]}], [{**NODE, "max_live": "x"}], [{**NODE, "max_waiting": 1.0}],
-        [{**NODE, "weigth": 1}], [NODE, {**NODE, "parent": "/"}],
-    ),
-    outside=([{**NODE, "weight": 2**63}], [{**NODE, "max_live": -1}],
-             [NODE, {**NODE, "limit": {"uj": 2**63}}], [{**NODE, "max_waiting": 2**63}]),
-)  # fmt: skip
-POLICY = Kind(good=({}, {"aging_ms": 1}, {"anything": [None]}), bad=(None, 1, "x", []))
-META = Kind(
-    good=({}, {"a": {"b": [1, "x", None, True]}}),
-    bad=(None, [], "x", {"a": 1.5}, {"a": 2**64}, {"a": [[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]}),
-)
-GANG = Kind(
-    good=([], [{}], [{"mdev": 1, "uj": 2}, {"gpu.mig": 3}]),
-    bad=(None, {}, "x", [1], [None], [{"mdev": "x"}], [{"mdev": 1}, {"uj": None}]),
-    outside=([{"mdev": 2**63}], [{"uj": 2**62}, {"uj": 2**62}], [{"mdev": -1}]),
-)
-ACTUAL = Kind(
-    good=({"uj": 0, "grade": "Estimator"}, {"grade": "HwShunt", "uj": LARGEST}),
-    bad=(
-        None, 5, [], {}, {"uj": 1}, {"grade": "HwShunt"}, {"uj": None, "grade": "HwShunt"},
-        {"uj": 1, "grade": "x"}, {"uj": 1, "grade": "HwShunt", "basis": "reported"},
-    ),
-    outside=({"uj": 2**63, "grade": "HwShunt"}, {"uj": -1, "grade": "HwShunt"}),
-)  # fmt: skip
-OCCUPANTS = Kind(
-    good=([], [{"claim": "c", "mdev": 0}], [{"claim": "c", "mdev": 1}] * 2),
-    bad=(
-        None, {}, [1], [{}], [{"claim": "c"}], [{"mdev": 1}], [{"claim": 1, "mdev": 1}],
-        [{"claim": "c", "mdev": "x"}], [{"claim": "c", "mdev": 1, "uj": 2}],
-    ),
-    outside=([{"claim": "c", "mdev": 2**63}], [{"claim": "c", "mdev": -1}]),
-)  # fmt: skip
-
-# The profile's table: name, kind, whether it must be there.
-TABLE: dict[str, list[tuple[str, Kind, bool]]] = {
-    "pool.opened": [
-        ("capacity", AMOUNTS, True),
-        ("resources", TEXTS, False),
-        ("tree", TREE, True),
-        ("policy", POLICY, False),
-        ("meta", META, False),
-    ],
-    "tree.set": [("tree", TREE, True)],
-    "policy.set": [("policy", POLICY, True)],
-    "period.opened": [("period", TEXT, True)],
-    "pool.archived": [],
-    "steward.rotate": [("steward", KEY, True)],
-    "idle.review": [],
-    "tick": [],
-    "claim.submitted": [
-        ("claim", TEXT, True),
-        ("leaf", TEXT, True),
-        ("gang", GANG, True),
-        ("grade", GRADE, True),
-        ("class", TEXT, False),
-        ("unit", TEXT, False),
-        ("priority", PRIORITY, False),
-        ("preemptible", FLAG, False),
-        ("commit_within_ms", QUANTITY, False),
-        ("lease_ms", QUANTITY, False),
-        ("max_wait_ms", QUANTITY, False),
-    ],
-    "claim.committed": [("claim", TEXT, True)],
-    "claim.renewed": [("claim", TEXT, True)],
-    "claim.progressed": [("claim", TEXT, True), ("completed", QUANTITY, True)],
-    "claim.cancelled": [("claim", TEXT, True)],
-    "claim.released": [
-        ("claim", TEXT, True),
-        ("outcome", OUTCOME, True),
-        ("actual", ACTUAL, False),
-        ("completed", QUANTITY, False),
-    ],
-    "meter.read": [
-        ("device", TEXT, True),
-        ("from_ms", INSTANT, True),
-        ("to_ms", INSTANT, True),
-        ("uj", READING, True),
-        ("grade", GRADE, True),
-        ("occupants", OCCUPANTS, True),
-    ],
-}
-FIELDS = [(kind, *field) for kind, fields in TABLE.items() for field in fields]
-
-
-def whole(kind: str) -> Json:
-    """An event with all the fields of its type."""
-    event: Json = {"pool": "p", "type": kind}
-    for name, what, _ in TABLE[kind]:
-        event[name] = copy.deepcopy(what.good[-1])
-    return event
 
 
 def fault_of(event: object, *, from_json: bool = True) -> str | None:
@@ -496,169 +355,3 @@ def test_other_events_as_records() -> None:
     read = parse_event(whole("meter.read"), from_json=True)
     assert isinstance(read, MeterRead)
     assert read.occupants == (Occupant(claim="c", mdev=1),) * 2
-
-
-# --- bytes --------------------------------------------------------------------------------------
-
-TICK = b'{"pool": "p", "type": "tick"}'
-NO_JSON: list[tuple[str, bytes]] = [
-    ("nothing", b""),
-    ("no JSON", b"{"),
-    ("two values", TICK + TICK),
-    ("no UTF-8", b'{"pool": "\xff", "type": "tick"}'),
-    ("a byte order mark", b"\xef\xbb\xbf" + TICK),
-    ("a key twice", b'{"pool": "p", "type": "tick", "type": "tick"}'),
-    ("a key twice below", b'{"pool": "p", "type": "tick", "a": {"b": 1, "b": 1}}'),
-    ("no number", b'{"pool": "p", "type": "tick", "a": NaN}'),
-    ("no number either", b'{"pool": "p", "type": "tick", "a": -Infinity}'),
-    ("half a character", b'{"pool": "p", "type": "tick", "a": "\\ud800"}'),
-    ("half a character in a key", b'{"pool": "p", "type": "tick", "\\udfff": 1}'),
-    ("too deep", b'{"pool": "p", "type": "tick", "a": ' + b"[" * 17 + b"]" * 17 + b"}"),
-    ("far too deep", b"[" * 100_000),
-    ("an endless number", b'{"pool": "p", "type": "tick", "a": ' + b"9" * 10_000 + b"}"),
-    ("too long", TICK + b" " * 960 * 1024),
-]
-NO_CBOR: list[tuple[str, bytes]] = [
-    ("nothing", b""),
-    ("cut", cbor2.dumps({"pool": "p"})[:-1]),
-    ("bytes behind it", cbor2.dumps({"pool": "p", "type": "tick"}) + b"\x00"),
-    ("a key twice", b"\xa2\x61a\x01\x61a\x01"),
-    ("a key that is no text", cbor2.dumps({1: 1})),
-    ("a float", cbor2.dumps({"pool": "p", "type": "tick", "a": 1.5})),
-    ("a tag", cbor2.dumps({"pool": "p", "type": "tick", "a": cbor2.CBORTag(0, "x")})),
-    ("a bignum", cbor2.dumps({"pool": "p", "type": "tick", "a": 2**64})),
-    ("undefined", b"\xa1\x61a\xf7"),
-    ("a length that is not told", b"\xbf\x61a\x01\xff"),
-    ("a text in pieces", b"\xa1\x61a\x7f\x61b\xff"),
-    ("no UTF-8", b"\xa1\x61\xff\x01"),
-    ("too deep", b"\xa1\x61a" + b"\x81" * 17 + b"\x01"),
-    ("far too deep", b"\x81" * 100_000),
-]
-
-
-@pytest.mark.parametrize("data", [one[1] for one in NO_JSON], ids=[one[0] for one in NO_JSON])
-def test_what_is_no_json_is_malformed_without_a_field(data: bytes) -> None:
-    """Where not even a map can be decoded no field is told, and the pool is the key's."""
-    found = decode_event(data, CONTENT_TYPE_JSON, b"k")
-    assert isinstance(found, Malformed) and (found.pool, found.field) == ("k", None)
-
-
-@pytest.mark.parametrize("data", [one[1] for one in NO_CBOR], ids=[one[0] for one in NO_CBOR])
-def test_what_is_no_cbor_is_malformed_without_a_field(data: bytes) -> None:
-    """The same for CBOR; what a core could not hold is no event's either."""
-    found = decode_event(data, CONTENT_TYPE_CBOR, b"k")
-    assert isinstance(found, Malformed) and (found.pool, found.field) == ("k", None)
-
-
-@pytest.mark.parametrize("content_type", ["", "text/plain", "application/json; charset=utf-8"])
-def test_another_content_type_is_malformed(content_type: str) -> None:
-    """There are two content types, told exactly."""
-    found = decode_event(TICK, content_type, b"p")
-    assert isinstance(found, Malformed) and (found.pool, found.field) == ("p", None)
-
-
-KEYS: list[tuple[str, bytes | None, bytes, str | None, str | None]] = [
-    ("no key is asked for", None, TICK, "p", None),
-    ("the pool's key", b"p", TICK, "p", None),
-    ("another pool's key: the event is the key's pool's fault", b"q", TICK, "q", "pool"),
-    ("an empty key", b"", TICK, None, "pool"),
-    ("a key that is no text", b"\xff", TICK, None, "pool"),
-    ("no pool in the event, but a key", b"p", b'{"type": "tick"}', "p", "pool"),
-    ("no pool in the event and no key", None, b'{"type": "tick"}', None, "pool"),
-    ("another fault of another pool", b"q", b'{"pool": "p", "type": "x"}', "q", "pool"),
-    ("another fault of the key's pool", b"p", b'{"pool": "p", "type": "x"}', "p", "type"),
-]
-
-
-@pytest.mark.parametrize(
-    ("key", "data", "pool", "field"), [one[1:] for one in KEYS], ids=[one[0] for one in KEYS]
-)
-def test_the_records_key_is_the_pool(
-    key: bytes | None, data: bytes, pool: str | None, field: str | None
-) -> None:
-    """An event whose pool is not its record's key is malformed: another partition owns that one."""
-    found = decode_event(data, CONTENT_TYPE_JSON, key)
-    assert found.pool == pool
-    assert (found.field if isinstance(found, Malformed) else None) == field
-
-
-# --- anything -----------------------------------------------------------------------------------
-
-CONTENT_TYPES = st.sampled_from((CONTENT_TYPE_CBOR, CONTENT_TYPE_JSON))
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.floats(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
-    max_leaves=8,
-)
-NAMES = sorted({name for fields in TABLE.values() for name, _, _ in fields} | {"id", "estimate"})
-# What one field says may make another one wrong.
-SHOWS_AT = {"resources": ("capacity", "tree"), "estimate": ("gang", "grade")}
-
-
-@st.composite
-def damaged(draw: st.DrawFn) -> bytes:
-    """Bytes that begin as an event's: with other values, or with some bytes changed."""
-    event = whole(draw(st.sampled_from(sorted(TABLE))))
-    for name in draw(st.lists(st.sampled_from(NAMES), max_size=2)):
-        event[name] = draw(VALUES)
-    if draw(st.booleans()):
-        data = bytearray(cbor2.dumps(event))
-    else:
-        data = bytearray(json.dumps(event).encode())
-    for _ in range(draw(st.integers(0, 3))):
-        data[draw(st.integers(0, len(data) - 1))] = draw(st.integers(0, 255))
-    return bytes(data)
-
-
-def open_pool() -> PoolState:
-    """A pool p with two leaves and some claims."""
-    state = PoolState("p")
-    tree = [{"id": "a", "guarantee": {"mdev": 1}}, {"id": "x", "guarantee": {}}]
-    events = [
-        {"pool": "p", "type": "pool.opened", "capacity": {"mdev": 2, "uj": 9}, "tree": tree},
-        {**SUBMITTED, "gang": [{"mdev": 1, "uj": 1}], "grade": "HwShunt"},
-        {**SUBMITTED, "claim": "w", "gang": [{"mdev": 2, "uj": 1}], "grade": "HwShunt"},
-    ]
-    for event in events:
-        parsed = parse_event(event, from_json=True)
-        assert isinstance(parsed, Event)
-        decide(state, parsed, 1_000)
-    assert state.is_open
-    return state
-
-
-def judged(data: bytes, content_type: str, key: bytes | None) -> list[Decision]:
-    """Decide whatever the bytes are on an open pool; nothing but decisions may come of it."""
-    event = decode_event(data, content_type, key)
-    assert isinstance(event, (Event, Malformed))
-    decisions = decide(open_pool(), event, 2_000)
-    is_tick = isinstance(event, Event) and event.fields["type"] == "tick"
-    assert is_tick or decisions
-    return decisions
-
-
-@settings(max_examples=200, deadline=None)
-@given(
-    data=st.binary(max_size=200), content_type=CONTENT_TYPES, key=st.none() | st.binary(max_size=4)
-)
-def test_any_bytes_are_decided(data: bytes, content_type: str, key: bytes | None) -> None:
-    """Any bytes with any key are an event or malformed, and answered."""
-    judged(data, content_type, key)
-
-
-@settings(max_examples=200, deadline=None)
-@given(data=damaged(), content_type=CONTENT_TYPES)
-def test_damaged_events_are_decided(data: bytes, content_type: str) -> None:
-    """What was nearly an event is one, or malformed, and answered."""
-    judged(data, content_type, b"p")
-
-
-@settings(max_examples=200, deadline=None)
-@given(value=VALUES, kind=st.sampled_from(sorted(TABLE)), name=st.sampled_from(NAMES))
-def test_any_value_in_any_field_is_decided(value: Any, kind: str, name: str) -> None:
-    """A value of any type in a field of any event is read, or is that field's fault."""
-    event = {**whole(kind), name: value}
-    found = parse_event(event, from_json=True)
-    if isinstance(found, Malformed):
-        assert found.field == name or found.field in SHOWS_AT.get(name, ())
-    decide(open_pool(), found, 2_000)
