@@ -182,7 +182,8 @@ function showLedger(pool) {
   const objections = [...standing.objections, ...standing.warnings];
   if (pool.broken) trouble(`The ledger does not verify at receipt ${pool.broken.index} (${pool.broken.check}): nothing after it is shown.`);
   else trouble(objections.length ? objections.join("; ") : null);
-  if (!$("seq").value && pool.length > 0) $("seq").value = String(BigInt(pool.length) - 1n);
+  // Never under the hands of whoever is typing there.
+  if (!$("seq").value && document.activeElement !== $("seq") && pool.length > 0) $("seq").value = String(BigInt(pool.length) - 1n);
 }
 
 function showWaiting(waiting) {
