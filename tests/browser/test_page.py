@@ -131,6 +131,9 @@ def _open(browser: webdriver.Chrome, url: str, size: tuple[int, int], scheme: st
     )
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    # What the page before this one logged is not this one's.
+    browser.get("about:blank")
+    browser.get_log("browser")
     browser.get(url)
     _until(lambda: _find(browser, "#status").text == "Live")
     _until(lambda: _find(browser, "#tree tbody tr"))
