@@ -88,6 +88,13 @@ class StewardProcess:
         if self._process.poll() is None:
             self._process.send_signal(what)
 
+    async def frozen(self, seconds_max: float = 30) -> None:
+        """Wait until it has stopped itself."""
+        command = ["ps", "-o", "stat=", "-p", str(self._process.pid)]
+        async with asyncio.timeout(seconds_max):
+            while not subprocess.run(command, capture_output=True).stdout.startswith(b"T"):
+                await asyncio.sleep(0.1)
+
     async def ended(self, seconds_max: float = 30) -> int:
         """Wait for its end; the exit status, negative for a signal."""
         async with asyncio.timeout(seconds_max):
