@@ -29,7 +29,7 @@ from streams.cli.meteroptions import Given, Span, as_ms, source_options
 from streams.cli.session import Answered, Failure, Session, Status, common
 from streams.cli.where import Where, on_a_log
 from streams.meters.events import event_of, refusal_of, source_of, why
-from streams.meters.reading import FORMATS, read
+from streams.meters.reading import FORMATS, Meters, read
 from streams.meters.records import Finding, MeterError, Reading
 from streams.meters.watching import Watch, watch
 
@@ -54,7 +54,7 @@ def read_command(
 ) -> None:
     """Print the meter.read events of FILE (`-`: stdin) or of a few scrapes of URL."""
     told = _Told(session, pool, bare=events, timed=timed, explains=session.json and not events)
-    for finding in _findings(sources, given):
+    for finding in _findings(sources, given, given.meters()):
         told.hear(finding)
     told.sum_up()
     if not told.booked:
@@ -69,9 +69,12 @@ def read_command(
 def check(session: Session, sources: Sequence[str], given: Given) -> None:
     """Explain what of FILE or URL would not be believed. Nothing is published."""
     told = _Told(session, "", explains=True)
-    for finding in _findings(sources, given):
+    together = given.meters()
+    for finding in _findings(sources, given, together):
         told.hear(finding)
     told.sum_up()
+    for devices in together.alike():
+        session.warn(f"the same samples under several names: {', '.join(devices)}")
     if told.refused or told.unknown:
         raise Answered
 
@@ -131,21 +134,21 @@ async def _watch(
         await watch(what, given.meters(), sink, before_each=given.refresh)
 
 
-def _findings(sources: Sequence[str], given: Given) -> Iterator[Finding]:
+def _findings(sources: Sequence[str], given: Given, together: Meters) -> Iterator[Finding]:
     """All findings of the sources, in order. Raises Failure."""
     try:
         for source in sources:
             if source.startswith(("http://", "https://")):
-                yield from _scraped(source, given)
+                yield from _scraped(source, given, together)
             else:
-                yield from _recorded(source, given)
+                yield from _recorded(source, given, together)
     except MeterError as error:
         raise Failure(
             error.detail, where=error.place, todo="see pool meters --help", status=Status.USAGE
         ) from None
 
 
-def _recorded(source: str, given: Given) -> Iterator[Finding]:
+def _recorded(source: str, given: Given, together: Meters) -> Iterator[Finding]:
     with click.open_file(source, "rb") as opened:
         stream = cast(BinaryIO, opened)
         yield from read(
@@ -153,13 +156,11 @@ def _recorded(source: str, given: Given) -> Iterator[Finding]:
             "stdin" if source == STDIN else Path(source).name,
             form=given.form,
             options=given.options,
-            tuning=given.tuning,
-            occupancy=given.occupancy,
-            window_ms=given.window_ms,
+            meters=together,
         )
 
 
-def _scraped(url: str, given: Given) -> Iterable[Finding]:
+def _scraped(url: str, given: Given, together: Meters) -> Iterable[Finding]:
     """Two scrapes, an `--every` apart: what lies between them."""
     found: list[Finding] = []
 
@@ -171,7 +172,7 @@ def _scraped(url: str, given: Given) -> Iterable[Finding]:
         url=url, adapter=FORMATS[given.form], options=given.options, every_ms=every_ms,
         max_age_ms=as_ms("60s"), scrapes=2,
     )  # fmt: skip
-    asyncio.run(watch(what, given.meters(), sink))
+    asyncio.run(watch(what, together, sink))
     return found
 
 

@@ -34,6 +34,10 @@ class Counting:
     def push(self, sample: Sample) -> None:
         """Take a sample that has a number and an instant not before any other."""
         self.answered = True
+        if self._base is not None and self._base.stamp_ms != self._windows.to_ms:
+            # A figure with a window of its own came in between.
+            self._drop_held()
+            self._base = None
         base, held = self._base, self._held
         if base is None:
             if self._frozen is not None and self._frozen.same_reading(sample):

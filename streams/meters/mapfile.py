@@ -22,7 +22,7 @@ from streams.meters.records import MeterError, Obtained, Quantity, Scope
 from streams.meters.stamps import instant_ms
 from streams.meters.units import energy_unit, power_unit, time_unit
 
-CONTAINERS = ("csv", "pairs", "series", "prometheus")
+CONTAINERS = ("csv", "json", "pairs", "series", "prometheus")
 IDENTITIES = ("uuid", "serial", "bus", "index", "name")
 _OBTAINED = {
     Quantity.COUNTER: Obtained.COUNTER,

@@ -1,4 +1,4 @@
-"""Any source, by a mapping file: a table, pairs on a line, one number a line, Prometheus text.
+"""Any source, by a mapping file: a table, JSON lines, pairs, single numbers, Prometheus text.
 
 What it can tell is what the mapping says; its grade follows from `obtained`.
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from streams.meters.jsonlines import read_json
 from streams.meters.mapping import Field, Mapping, MeterField
 from streams.meters.options import Options
 from streams.meters.prometheus import Scrape, scrapes
@@ -32,6 +33,8 @@ def read(source: Source, options: Options) -> Iterator[Item]:
     match mapping.container:
         case "pairs":
             return read_pairs(source, mapping, options)
+        case "json":
+            return read_json(source, mapping, options)
         case "series":
             return read_series(source, mapping, options)
         case "prometheus":

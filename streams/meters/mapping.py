@@ -18,7 +18,7 @@ from typing import Literal
 
 from streams.meters.records import Obtained, Quantity, Scope
 
-Container = Literal["csv", "pairs", "series", "prometheus"]
+Container = Literal["csv", "json", "pairs", "series", "prometheus"]
 Filter = Map[str, tuple[str, ...]]
 """Column -> the texts that it may have."""
 

@@ -67,7 +67,7 @@ def _one_of(group: Sequence[Sample]) -> tuple[list[Sample], list[Refusal]]:
     answered = [sample for sample in group if sample.amount is not None]
     if not answered:
         return [group[0]], [_same(sample, group[0]) for sample in group[1:]]
-    amounts = [sample.amount for sample in answered if sample.amount is not None]
+    amounts = [sample.amount - (sample.start or 0) for sample in answered if sample.amount]
     chosen = answered[amounts.index(max(amounts))]
     others = [sample for sample in group if sample is not chosen]
     if not instances_agree(amounts, chosen.quantity, limit_of(chosen)):
@@ -79,6 +79,9 @@ def _one_of(group: Sequence[Sample]) -> tuple[list[Sample], list[Refusal]]:
 
 
 def _same(sample: Sample, chosen: Sample) -> Refusal:
+    """An instance that is not counted; one that gave no answer is refused for that."""
+    if sample.silent is not None:
+        return _refused(sample, sample.silent, sample.detail)
     return _refused(sample, Code.SAME_TOTAL, f"counted as {chosen.instance or 'the device'}")
 
 

@@ -68,7 +68,7 @@ class Powers:
         line = self._line_to(sample)
         if witness:
             return
-        if line is None:
+        if line is None or line.from_ms != self._windows.to_ms:
             self._windows.unknown(sample.stamp_ms, None)
         elif line.fault is None or line.to_ms - line.from_ms <= self._tuning.fill_ms:
             self._integrate(line)

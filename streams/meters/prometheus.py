@@ -25,7 +25,7 @@ SCRAPE = "# scrape "
 SERIES_MAX = 100_000
 _NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 _LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(,|(?=\}))')
-_HEAD = re.compile(rf"({_NAME})\s*(\{{)?")
+_HEAD = re.compile(rf"({_NAME})(?:\s*(\{{))?")
 _ESCAPES = {"\\\\": "\\", '\\"': '"', "\\n": "\n"}
 
 

@@ -9,8 +9,9 @@ Invariant: what comes out depends on what went in and on nothing else.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from streams.meters import counters, dcgm, kepler, mapped, nvidia_smi, slurm, wall
 from streams.meters.events import Joined, occupied
@@ -37,6 +38,8 @@ FORMATS: Mapping[str, Adapter] = {
     "map": mapped.read,
 }
 INSTANT_SAMPLES_MAX = 100_000
+ALIKE_SAMPLES_MIN = 10
+"""So many samples are not the same by chance."""
 
 
 class Meters:
@@ -50,6 +53,7 @@ class Meters:
         self._devices: dict[str, DeviceRules] = {}
         self._occupied = Occupied()
         self._joined = Joined(window_ms)
+        self._seen: dict[str, tuple[int, Any]] = {}
 
     def take(self, items: Iterable[Item]) -> Iterator[Finding]:
         """What a source's items come to."""
@@ -72,6 +76,17 @@ class Meters:
                 yield item
         yield from self._instant(together)
 
+    def alike(self) -> list[tuple[str, ...]]:
+        """Devices that showed the very same samples: one meter under several names, perhaps.
+
+        Nothing follows from it here: whether they are one, only who knows the machines can say.
+        """
+        groups: dict[tuple[int, str], list[str]] = {}
+        for device, seen in self._seen.items():
+            if seen[0] >= ALIKE_SAMPLES_MIN:
+                groups.setdefault((seen[0], seen[1].hexdigest()), []).append(device)
+        return [tuple(group) for group in groups.values() if len(group) > 1]
+
     def rest(self) -> Iterator[Finding]:
         """The recording ends: what is open is unknown."""
         for rules in self._devices.values():
@@ -82,6 +97,9 @@ class Meters:
         kept, refused = count_once(samples)
         yield from refused
         for sample in kept:
+            count, digest = self._seen.get(sample.device) or (0, hashlib.sha256())
+            digest.update(f"{sample.stamp_ms} {sample.raw};".encode())
+            self._seen[sample.device] = (count + 1, digest)
             taken = self._occupied.refusal(sample)
             if taken is not None:
                 yield taken
@@ -112,9 +130,13 @@ def read(
     tuning: Tuning | None = None,
     occupancy: Occupancy | None = None,
     window_ms: int = 0,
+    meters: Meters | None = None,
 ) -> Iterator[Finding]:
-    """All findings of one recording. Raises MeterError where it cannot be read at all."""
-    meters = Meters(tuning or Tuning(), occupancy, window_ms=window_ms)
+    """All findings of one recording. Raises MeterError where it cannot be read at all.
+
+    `meters` that read other recordings before go on from where they are.
+    """
+    meters = meters or Meters(tuning or Tuning(), occupancy, window_ms=window_ms)
     yield from meters.take(FORMATS[form](lines(stream, name), options or Options()))
     yield from meters.rest()
 

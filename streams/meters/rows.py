@@ -102,7 +102,8 @@ class RowReader:
         given = self.mapping
         meter = given.meters.get(device, device)
         instance = device if meter != device else row.cell(given.instance)
-        from_ms, stamp_ms = self._window(row, f"{device}/{instance}")
+        domains = "/".join(row.cell(one.domain) for one in given.fields if one.domain)
+        from_ms, stamp_ms = self._window(row, f"{device}/{instance}/{domains}")
         origin = Origin(
             form=given.form, field="", unit="", scope=Scope.BOARD, identity=identity,
             obtained=given.fields[0].obtained,

@@ -48,6 +48,7 @@ class DeviceRules:
         self._counting = Counting(self._windows, self._powers, tuning)
         self._tuning = tuning
         self._last: Sample | None = None
+        self._went_back = False
 
     def push(self, sample: Sample) -> list[Finding]:
         """Take the device's next sample."""
@@ -80,14 +81,16 @@ class DeviceRules:
             silent = sample.silent or (Code.STALE if stale else Code.NO_STAMP)
             windows.refuse(sample, Fault(code=silent, detail=sample.detail))
             return False
-        if sample.stamp_ms < windows.seen_ms:
-            back_ms = windows.seen_ms - sample.stamp_ms
+        back_ms = windows.seen_ms - sample.stamp_ms
+        if back_ms > 0 or (back_ms == 0 and self._went_back):
+            self._went_back = True
             fault = Fault(code=Code.CLOCK_BACK, detail=f"{back_ms} ms back")
             windows.refuse(sample, fault)
             self._counting.stop()
             self._powers.stop()
             windows.suspect(fault)
             return False
+        self._went_back = False
         windows.see(sample.stamp_ms)
         return True
 

@@ -1,0 +1,1 @@
+"""Tests of the meters: the raw files row by row, and the rules."""
