@@ -117,8 +117,27 @@ def _check_json(value: Any, depth: int) -> None:
             _check_json(item, depth + 1)
 
 
+def _is_text(value: Any) -> bool:
+    """Whether all text in a value is UTF-8: JSON can spell half a surrogate pair."""
+    if type(value) is str:
+        return value.isascii() or _encodes(value)
+    if type(value) is dict:
+        return all(_is_text(key) and _is_text(member) for key, member in value.items())
+    return all(map(_is_text, value)) if type(value) is list else True
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def parse_event(value: object, *, from_json: bool) -> Event | Malformed:
     """Judge a decoded value (a map of text keys) and give its record. It raises nothing."""
+    if not _is_text(value):
+        return Malformed(pool=None, field=None, detail="text that is not UTF-8")
     if type(value) is not dict:
         return Malformed(pool=None, field=None, detail="an event is a map")
     pool = value.get("pool")

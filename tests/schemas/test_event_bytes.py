@@ -182,3 +182,19 @@ def test_any_value_in_any_field_is_decided(value: Any, kind: str, name: str) -> 
     if isinstance(found, Malformed):
         assert found.field == name or found.field in SHOWS_AT.get(name, ())
     decide(open_pool(), found, 2_000)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"pool": "p", "type": "claim.committed", "claim": "\ud800"},
+        {"pool": "p", "type": "tick", "\ud800": 1},
+        {"pool": "p\ud800", "type": "tick"},
+        {"pool": "p", "type": "policy.set", "policy": {"a": ["\udfff"]}},
+    ],
+)
+def test_text_that_is_no_utf_8_is_malformed_without_a_field(value: dict[str, Any]) -> None:
+    """JSON can spell half a surrogate pair; no core can hold it, and no pool is told by it."""
+    event = parse_event(value, from_json=True)
+    assert isinstance(event, Malformed)
+    assert (event.pool, event.field) == (None, None)
