@@ -64,6 +64,10 @@ class Cursor:
         """How long nobody has used it, in seconds."""
         return self._now() - self._used_at
 
+    def keep(self) -> None:
+        """Somebody is about to use it."""
+        self._used_at = self._now()
+
     def at_end(self, offset: int, *, age_s: float = 0.0) -> None:
         """Note that nothing lay at or past an offset, so long ago."""
         seen, at = self._end_seen

@@ -132,12 +132,16 @@ class Cursors:
         if cursor is None:
             cursor = self._cursors[place] = Cursor(self._connection, self._offsets, topic, place)
         self._cursors.move_to_end(place)
+        cursor.keep()
+        # Taken out before anything is awaited: another reader may be tidying up as well.
+        idle: list[Cursor] = []
         for other in list(self._cursors.values()):
             if len(self._cursors) <= CURSORS_MAX and other.idle_s < IDLE_SECONDS_MAX:
                 break
             if other is not cursor and not other.is_busy:
-                del self._cursors[other.place]
-                await other.close()
+                idle.append(self._cursors.pop(other.place))
+        for other in idle:
+            await other.close()
         return cursor
 
     async def close(self) -> None:

@@ -238,7 +238,12 @@ async def _answer_for_each_other(workers: list[Process]) -> None:
                 body = ask | {"pool_id": pool, "claim": f"from-{worker.port}"}
                 async with client.post(f"{worker.url}/compute-leases", json=body) as answer:
                     said = await answer.json()
-                assert (answer.status, said.get("state")) == (202, "waiting"), said
+                assert answer.status == 202, said
+                while said["state"] == "undecided":
+                    async with client.get(f"{worker.url}/compute-leases/{said['lease_id']}") as got:
+                        said = said | await got.json()
+                    await asyncio.sleep(0.1)
+                assert said["state"] == "waiting", said
                 path = f"/compute-leases/{said['lease_id']}/cancel"
                 other = workers[1] if worker is workers[0] else workers[0]
                 async with client.post(f"{other.url}{path}", json={}) as answer:
