@@ -2,12 +2,8 @@
 
 Not here: claims (`answers`), who may look below which node (`access`).
 
-1. `used` is the profile's usage (§2.3); of joules it is what was spent and what live claims hold.
-2. `borrowed` is usage above the guarantee. `lent` attributes what the siblings have borrowed: first
-   to what nobody is guaranteed at their parent, the rest to the siblings that lend, in proportion
-   to what they leave idle of their guarantee (floors; what is left over, to the first by id). The
-   profile borrows from a surplus, not from anybody: `lent` is a picture of it, never a rule.
-3. Who may look below one node sees that subtree whole, of the nodes above it entitlement and total
+1. A node's own figures are those of `streams.kernel.figures`.
+2. Who may look below one node sees that subtree whole, of the nodes above it entitlement and total
    usage, and of everything else one sum: neither names nor counts of others.
 
 Invariant: for the root, figures are those of `pool usage`.
@@ -16,11 +12,11 @@ Profile: §2.2, §2.3.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from schemas.records import ROOT, UJ
+from schemas.records import ROOT
 from streams.kernel import PoolState
+from streams.kernel.figures import resources, walk
 from streams.kernel.tree import Node
 from streams.views import energy, tables
 from streams.views.index import is_below
@@ -54,13 +50,6 @@ def node_of(state: PoolState, node_id: str) -> Node | None:
     return state.tree.root if node_id == ROOT else state.tree.nodes.get(node_id)
 
 
-def walk(node: Node) -> Iterator[Node]:
-    """A node and all below it, children by id."""
-    yield node
-    for child in sorted(node.children, key=lambda child: child.id):
-        yield from walk(child)
-
-
 def leaves_below(state: PoolState, below: str) -> list[Node]:
     """The leaves at or below a node, by id."""
     start = node_of(state, below)
@@ -87,7 +76,7 @@ def _whole(state: PoolState, node: Node, store: Tables) -> Figures:
         "borrow": node.borrow,
         "live": state.live_count if is_root else node.live,
         "waiting": len(state.waiting) if is_root else node.waiting,
-        "resources": _resources(state, node),
+        "resources": resources(state, node),
         "energy": energy_of(state, store, node.id),
     }
 
@@ -108,45 +97,3 @@ def _total(state: PoolState, node: Node) -> Figures:
             for at, name in enumerate(state.resources)
         },
     }
-
-
-def _resources(state: PoolState, node: Node) -> Figures:
-    shown: Figures = {}
-    for at, name in enumerate(state.resources):
-        used = node.usage[at]
-        figures: Figures = {
-            "guarantee": node.guarantee[at],
-            "limit": node.limit[at],
-            "used": used,
-            "borrowed": 0 if node.id == ROOT else max(0, used - node.guarantee[at]),
-            "lent": _lent(node, at),
-            "held": used,
-        }
-        if name == UJ:
-            spent = sum(leaf.spent_uj for leaf in walk(node) if leaf.is_leaf)
-            figures |= {"spent": spent, "held": used - spent}
-        shown[name] = figures
-    return shown
-
-
-def _lent(node: Node, at: int) -> int:
-    """Rule 2: what the node's siblings have of it, of one resource."""
-    if node.parent is None:
-        return 0
-    siblings = sorted(node.parent.children, key=lambda child: child.id)
-    borrowed = sum(max(0, child.usage[at] - child.guarantee[at]) for child in siblings)
-    nobodys = max(node.parent.guarantee[at], node.parent.usage[at]) - sum(
-        child.guarantee[at] for child in siblings
-    )
-    lent = borrowed - max(0, nobodys)
-    idle = {
-        child.id: max(0, child.guarantee[at] - child.usage[at])
-        for child in siblings
-        if child.lends[at]
-    }
-    total = sum(idle.values())
-    if lent <= 0 or not total or not idle.get(node.id):
-        return 0
-    shares = {name: lent * part // total for name, part in idle.items()}
-    shares[min(name for name in idle if idle[name])] += lent - sum(shares.values())
-    return shares[node.id]
