@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from schemas.records import MDEV, Decision, EventType, Value
 from streams.simulate.measures import Fairness, Measures, fairness
+from streams.steward.garbage import settle
 from streams.traces.drive import drive
 from streams.traces.plan import HOUR_MS, Plan
 from streams.traces.twin import KernelTwin
@@ -58,6 +59,7 @@ def simulate(name: str, plan: Plan, progress: Callable[[], object] = lambda: Non
     guarantees = {node["id"]: node["guarantee"].get(MDEV, 0) for node in tree}
     measures = Measures(guarantees, plan.opened_ms, bucket_of(plan))
     twin = _Heard(plan.pool, measures, progress)
+    settle()
     for _ in drive(plan, twin):
         pass
     measures.finish()
