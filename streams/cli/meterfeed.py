@@ -1,6 +1,7 @@
 """Readings onto a log, and on an embedded one decided at once by a steward within the command.
 
 1. On Kafka a steward decides them wherever it runs; here it is enough that they are in the log.
+   While it does not take them they are owed, up to `OWED_MAX`, and published with the next ones.
 2. On an embedded log each batch is answered: an event that the pool refused is warned about, with
    its reason. The readings after it are published all the same.
 
@@ -23,8 +24,12 @@ from streams.cli.stewarding import embedded
 from streams.cli.where import Where
 from streams.cli.words import because
 from streams.logs.contract import MAX_PUBLISH_RECORDS, Log, Outgoing
+from streams.logs.errors import LogTrouble, Remedy
 from streams.meters.events import event_of
 from streams.meters.records import Reading
+
+OWED_MAX = 100_000
+"""Readings that a log did not take yet; more of them are trouble."""
 
 
 class Feed:
@@ -45,6 +50,7 @@ class Feed:
         self._clock = clock
         self._decide = decide
         self._answers = answers
+        self._owed: list[Reading] = []
 
     @classmethod
     @asynccontextmanager
@@ -68,16 +74,32 @@ class Feed:
                 yield cls(stewards.log, pool, warn, clock, stewards.decide_all, answers)
         else:
             async with where.log() as log:
-                yield cls(log, pool, warn, clock, None, None)
+                feed = cls(log, pool, warn, clock, None, None)
+                yield feed
+                await feed.finish()
 
     async def publish(self, readings: Sequence[Reading]) -> None:
         """Publish readings in their order. Raises: LogTrouble, StewardStopped."""
-        for begin in range(0, len(readings), MAX_PUBLISH_RECORDS):
-            batch = readings[begin : begin + MAX_PUBLISH_RECORDS]
+        self._owed += readings
+        try:
+            await self.finish()
+        except LogTrouble as trouble:
+            if self._decide is not None or trouble.remedy is Remedy.STOP:
+                raise
+            if len(self._owed) > OWED_MAX:
+                raise
+            self._warn(f"{len(self._owed)} readings are owed: {trouble}")
+
+    async def finish(self) -> None:
+        """Publish what is owed. Raises: LogTrouble, StewardStopped."""
+        while self._owed:
+            batch = self._owed[:MAX_PUBLISH_RECORDS]
             positions = await self._log.publish([self._outgoing(one) for one in batch])
             if self._decide is None or self._answers is None:
+                del self._owed[: len(batch)]
                 continue
             await self._decide()
+            del self._owed[: len(batch)]
             found = await self._answers.of(positions, timeout_s=0)
             for reading, answer in zip(batch, found, strict=True):
                 self._tell(reading, answer)

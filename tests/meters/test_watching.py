@@ -13,14 +13,17 @@ from typing import Any
 
 import pytest
 
+from schemas import cbor
 from schemas.chain import open_receipt, verify_chain
-from schemas.records import Kind
+from schemas.records import Grade, Kind
 from streams import topics
 from streams.cli.main import run
 from streams.cli.meterfeed import Feed
 from streams.cli.stewarding import embedded
 from streams.cli.where import Where, values
-from streams.logs.embedded import EmbeddedReader
+from streams.logs.contract import Outgoing, Position
+from streams.logs.embedded import EmbeddedLog, EmbeddedReader
+from streams.logs.errors import OutcomeUnknown, Unavailable
 from streams.meters import FORMATS, Code, Meters, Options, Reading, Refusal, Tuning
 from streams.meters.occupants import Entry, Occupancy
 from streams.meters.records import Finding
@@ -221,6 +224,48 @@ async def test_what_is_booked_and_what_is_not(tmp_path: Path) -> None:
     assert stale_ms == (HOUR + 1) * EVERY
     failed = [one for one in found.refusals if one.code is Code.NO_ANSWER]
     assert [one.detail for one in failed] == ["HTTP 500"]
+
+
+class Moody(EmbeddedLog):
+    """A log that is away once, and once takes a batch and does not say so."""
+
+    calls = 0
+
+    async def publish(self, records: Sequence[Outgoing]) -> list[Position]:
+        self.calls += 1
+        if self.calls == 1:
+            raise Unavailable("away", where="here", todo="wait")
+        positions = await super().publish(records)
+        if self.calls == 2:
+            raise OutcomeUnknown("who knows", where="here", todo="look")
+        return positions
+
+
+async def test_readings_that_a_log_did_not_take_are_owed(tmp_path: Path) -> None:
+    """They are published with the next ones; what was taken after all is refused by its window."""
+    warned: list[str] = []
+    readings = [
+        Reading(device="d", from_ms=at, to_ms=at + 1, uj=5, grade=Grade.HW_SHUNT)
+        for at in (1, 2, 3)
+    ]
+    log = Moody(tmp_path)
+    try:
+        feed = Feed(log, POOL, warned.append, None, None, None)
+        for reading in readings:
+            await feed.publish([reading])
+    finally:
+        await log.close()
+    assert [warning.split(":")[0] for warning in warned] == [
+        "1 readings are owed",
+        "2 readings are owed",
+    ]
+    reader = EmbeddedReader(tmp_path)
+    try:
+        events = [cbor.decode(one) async for one in values(reader, topics.METERS, POOL)]
+    finally:
+        await reader.close()
+    windows = [event["from_ms"] for event in events]  # type: ignore[call-overload,index]
+    assert windows == [1, 2, 1, 2, 3]
 
 
 async def watched(
