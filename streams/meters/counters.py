@@ -26,6 +26,7 @@ from streams.meters.rows import Row, RowReader
 from streams.meters.stamps import instant_ms
 from streams.meters.tables import read_series, read_table
 from streams.meters.text import Line, Source, peeked, torn
+from streams.meters.units import energy_unit, power_unit
 
 NVML, AMDSMI, RAPL = "nvml", "amdsmi", "rapl"
 COUNT = "count(2^-16J)"
@@ -111,10 +112,12 @@ def _fields(header: Header, form: str) -> tuple[MeterField, ...]:
     fields: list[MeterField] = []
     counts = header.first(_COUNTS) if form == AMDSMI else None
     energies = [counts] if counts is not None else header.every(_ENERGIES[form])
+    only = None if energies else header.only(energy_unit)
+    energies += [] if only is None else [only]
     if energies:
         unit = COUNT if counts is not None else _unit(energies[0], form)
         fields.append(_counter(header, energies[0], unit, form))
-    power = header.first(_POWERS)
+    power = header.first(_POWERS) or header.only(power_unit)
     if power is not None:
         fields.append(
             MeterField(

@@ -45,7 +45,9 @@ class Counting:
             else:
                 self._rebase(sample)
         elif sample.stamp_ms == base.stamp_ms or (held and held[0].stamp_ms == sample.stamp_ms):
-            self._windows.refuse(sample, Fault(code=Code.DUPLICATE_STAMP))
+            stale = sample.device_ms is not None and base.same_reading(sample)
+            code = Code.STALE if stale else Code.DUPLICATE_STAMP
+            self._windows.refuse(sample, Fault(code=code))
         elif held is not None and held[0].amount == sample.amount:
             self._windows.refuse(sample, Fault(code=Code.STALE))
         elif base.boot == sample.boot and base.amount == sample.amount:

@@ -3,21 +3,25 @@
 1. A header's unit stands in brackets, in parentheses or as its last word: `energy_uj`, `power_mW`,
    `Power (W)`. It is taken off the name.
 2. Names are compared in lower case, with one underscore for whatever parts their words.
-3. What a header says nothing of is not guessed: a format finds its columns, or says which it needs.
+3. What a header says nothing of is not guessed: a format finds its columns by name, or the only one
+   with a unit of energy or of power, or says which it needs.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from streams.meters.mapping import DeviceField
 from streams.meters.records import MeterError
-from streams.meters.units import unit_name
+from streams.meters.units import time_unit, unit_name
 
 _BRACKETED = re.compile(r"(.*?)\s*[\[(]\s*([^\[\]()]*)\s*[\])]\s*")
 _LAST_WORD = re.compile(r"(.+?)[ _./-]([A-Za-zµμ]+)")
+
+_BOUND = re.compile(r"limit|max|min|cap|default|range|threshold")
 
 UUIDS = ("uuid", "gpu_uuid", "gpu_id_uuid", "device_uuid")
 SERIALS = ("serial", "gpu_serial", "board_serial")
@@ -63,6 +67,15 @@ class Header:
                     return column
         return None
 
+    def only(self, kind: Callable[[str], Fraction | None]) -> Column | None:
+        """The only column with a unit of that kind, limits apart; None: none, or several."""
+        found = [
+            column
+            for column in self.columns
+            if column.unit and kind(column.unit) is not None and not _BOUND.search(column.name)
+        ]
+        return found[0] if len(found) == 1 else None
+
     def every(self, names: Sequence[str]) -> list[Column]:
         """All of the names that are there, in the names' order."""
         found = [self.first([name]) for name in names]
@@ -97,7 +110,8 @@ def column_of(header: str) -> Column:
     matched = _LAST_WORD.fullmatch(header)
     if matched is not None and unit_name(matched[2]) is not None:
         return Column(header=header, name=_plain(matched[1]), unit=unit_name(matched[2]) or "")
-    return Column(header=header, name=_plain(header), unit="")
+    own = unit_name(header) or ""
+    return Column(header=header, name=_plain(header), unit="" if time_unit(own) else own)
 
 
 def _plain(text: str) -> str:

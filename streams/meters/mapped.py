@@ -5,7 +5,8 @@ What it can tell is what the mapping says; its grade follows from `obtained`.
 1. In Prometheus text a series is a row: column `name` is the metric, `value` its number, and each
    label is a column. A metric that no `[[meter]]` names is passed over.
 2. pyJoules' lines need no mapping of one's own: `PYJOULES` knows that its packages are in uJ and
-   its GPUs in mJ, which the lines do not say.
+   its GPUs in mJ, which the lines do not say. Nor do MLPerf's logs: `MLLOG` knows that its readings
+   are watts of a node; the unit of its estimate of the interconnect nobody states.
 """
 
 from __future__ import annotations
@@ -103,3 +104,37 @@ def _energy(column: str, unit: str, inside: str) -> MeterField:
 
 
 PYJOULES = _pyjoules()
+
+
+def read_mllog(source: Source, options: Options) -> Iterator[Item]:
+    """A node's log of MLPerf Training: `:::MLLOG {...}` lines with `power_reading` in watts."""
+    return read_json(source, MLLOG, options)
+
+
+def _mllog() -> Mapping:
+    reading = MeterField(
+        quantity=Quantity.POWER,
+        value=Field(columns=("value",), unit="W"),
+        scope=Scope.HOST,
+        obtained=Obtained.INSTRUMENT,
+        when={"key": ("power_reading",)},
+    )
+    estimate = replace(
+        reading,
+        value=Field(columns=("value",)),
+        obtained=Obtained.GUESS,
+        part="interconnect",
+        when={"key": ("interconnect_power_est",)},
+    )
+    return Mapping(
+        form="mllog",
+        fields=(reading, estimate),
+        container="json",
+        where={"key": ("power_reading", "interconnect_power_est")},
+        stamp=("time_ms",),
+        stamp_unit="ms",
+        device="node",
+    )
+
+
+MLLOG = _mllog()

@@ -7,6 +7,8 @@ Rules 5 and 6 of `streams.meters.rules`.
 2. An area is exact; whole microjoules are booked, and what is left over is carried into the next
    window, so that windows sum to the rounding of their exact sum.
 3. A line is cut where the device's occupants change: its parts are exact too.
+4. A draw that is the same to a digit below the watt for longer than `stale_ms` is an old one,
+   served again and again. Of whole watts that cannot be said.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from fractions import Fraction
 
 from streams.meters.codes import Code
 from streams.meters.judging import TOLERANCE, Fault, limit_of
-from streams.meters.records import GRADE_OF, Obtained, Sample
+from streams.meters.records import GRADE_OF, WATT_UW, Obtained, Sample
 from streams.meters.tuning import Cuts, Tuning
 from streams.meters.units import area_uj, whole_uj
 from streams.meters.windows import Booked, Windows
@@ -49,6 +51,8 @@ class Powers:
         self._cuts = cuts
         self._last: Sample | None = None
         self._failed: tuple[int, Fault] | None = None
+        self._same: Fraction | None = None
+        self._same_since_ms = 0
         self._carried = Fraction(0)
         self._area: Fraction | None = None
         self._area_from_ms: int | None = None
@@ -60,6 +64,13 @@ class Powers:
         if fault is not None:
             self._windows.refuse(sample, fault)
             self.fail(sample.stamp_ms, fault)
+            return
+        if self._frozen(sample):
+            stale = Fault(
+                code=Code.STALE, detail="no draw is the same to its last digit for so long"
+            )
+            self._windows.refuse(sample, stale)
+            self.fail(sample.stamp_ms, stale)
             return
         repeated = self._repeats(sample)
         if repeated is not None:
@@ -105,6 +116,14 @@ class Powers:
         if sample.device_ms is not None and last.same_reading(sample):
             return Fault(code=Code.STALE)
         return None
+
+    def _frozen(self, sample: Sample) -> bool:
+        """Whether a draw with digits below a watt has been the very same for too long."""
+        assert sample.amount is not None and sample.stamp_ms is not None
+        if sample.amount != self._same:
+            self._same, self._same_since_ms = sample.amount, sample.stamp_ms
+        still_ms = sample.stamp_ms - self._same_since_ms
+        return still_ms > self._tuning.stale_ms and sample.amount % WATT_UW != 0
 
     def _line_to(self, sample: Sample) -> Line | None:
         """The line to this sample, which is the last now; None: it is the first."""

@@ -35,6 +35,7 @@ FORMATS: Mapping[str, Adapter] = {
     "kepler": kepler.read,
     "wall": wall.read,
     "pyjoules": mapped.read_pyjoules,
+    "mllog": mapped.read_mllog,
     "map": mapped.read,
 }
 INSTANT_SAMPLES_MAX = 100_000

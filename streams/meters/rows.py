@@ -92,7 +92,7 @@ class RowReader:
                 uuid = named.identity == "uuid" and text.startswith("GPU-")
                 index = "index" if named.identity == "uuid" else named.identity
                 return text, "uuid" if uuid else index
-        given = self.mapping.device or self.options.device
+        given = self.options.device or self.mapping.device
         if given:
             return given, "given"
         return Refusal(code=Code.NO_DEVICE, place=row.place, raw=_text(row))

@@ -73,13 +73,9 @@ class DeviceRules:
 
     def _placed(self, sample: Sample) -> bool:
         """Rule 2. A sample without an instant can still be seen to be stale."""
-        windows, last = self._windows, self._last
-        if sample.amount is not None:
-            self._last = sample
+        windows = self._windows
         if sample.stamp_ms is None:
-            stale = last is not None and last.device_ms is not None and last.same_reading(sample)
-            silent = sample.silent or (Code.STALE if stale else Code.NO_STAMP)
-            windows.refuse(sample, Fault(code=silent, detail=sample.detail))
+            windows.refuse(sample, self._without_instant(sample))
             return False
         back_ms = windows.seen_ms - sample.stamp_ms
         if back_ms > 0 or (back_ms == 0 and self._went_back):
@@ -93,6 +89,19 @@ class DeviceRules:
         self._went_back = False
         windows.see(sample.stamp_ms)
         return True
+
+    def _without_instant(self, sample: Sample) -> Fault:
+        """What can be said of it all the same: that it is stale, or that it fell."""
+        last, code = self._last, Code.NO_STAMP
+        if sample.silent is not None:
+            return Fault(code=sample.silent, detail=sample.detail)
+        if sample.quantity is Quantity.COUNTER:
+            self._last = sample
+            if last is not None and last.amount is not None and sample.amount is not None:
+                stale = last.device_ms is not None and last.same_reading(sample)
+                fell = sample.amount < last.amount
+                code = Code.STALE if stale else Code.FELL if fell else code
+        return Fault(code=code)
 
     def _silent(self, sample: Sample) -> None:
         assert sample.silent is not None and sample.stamp_ms is not None

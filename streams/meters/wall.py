@@ -21,6 +21,7 @@ from streams.meters.records import Item, Obtained, Quantity, Refusal, Scope
 from streams.meters.rows import Row, RowReader
 from streams.meters.tables import cells, read_table
 from streams.meters.text import Line, Source, peeked, torn
+from streams.meters.units import energy_unit, power_unit
 
 FORM = "wall"
 _POWERS = ("watts", "power", "power_w", "active_power", "real_power", "ac_power", "dc_power",
@@ -41,13 +42,12 @@ def plan(names: Sequence[str]) -> Mapping:
     """What a wall meter's header means."""
     header = Header(names, FORM)
     fields: list[MeterField] = []
-    energy, power = header.first(_ENERGIES), header.first(_POWERS)
+    energy = header.first(_ENERGIES) or header.only(energy_unit)
+    power = header.first(_POWERS) or header.only(power_unit)
     if energy is not None:
-        unit = energy.unit or {"kwh": "kWh", "wh": "Wh"}.get(energy.name, "")
-        fields.append(_field(Quantity.COUNTER, energy.header, unit))
+        fields.append(_field(Quantity.COUNTER, energy.header, energy.unit))
     if power is not None:
-        unit = power.unit or ("W" if power.name in ("watts", "power_watts", "w") else "")
-        fields.append(_field(Quantity.POWER, power.header, unit))
+        fields.append(_field(Quantity.POWER, power.header, power.unit))
     if not fields:
         raise header.needs(("watts", "power_W", "energy_kWh"))
     devices = header.devices()

@@ -221,6 +221,31 @@ def test_a_series_that_comes_again_begins_another_scrape() -> None:
     assert [uj for _, _, _, uj, _ in found.booked] == [1_000_000] * 2
 
 
+def test_mlperfs_own_log_needs_no_mapping() -> None:
+    """Node readings in watts; the interconnect's estimate has no unit that anybody states."""
+    line = ':::MLLOG {{"time_ms": {}, "key": "{}", "value": {}}}\n'
+    text = "".join(
+        line.format(START + at * 2000, "power_reading", 3418 + 10 * at) for at in range(3)
+    )
+    text += line.format(1652749794206, "interconnect_power_est", 16100)
+    text += line.format(START, "conversion_eff", 0.96)
+    found = findings(text, "mllog", device="node_0")
+    assert [uj for *_, uj, _ in found.booked] == [6_846_000_000, 6_866_000_000]
+    assert {(device, grade) for device, *_, grade in found.booked} == {("node_0", Grade.HW_SHUNT)}
+    assert found.refused == [(4, Code.NO_UNIT)]
+
+
+def test_the_only_column_of_a_unit_is_taken_whatever_it_is_called() -> None:
+    """One number of joules, one of watts, limits apart; of two nobody knows which."""
+    header = "Timestamp, DeviceId, GPU Power (W), GPU Energy Consumed (J), power.limit [W]\n"
+    rows = "".join(f"{1722956400 + at}, 0, 52.03, {22543283 + 52 * at}, 200\n" for at in range(2))
+    text = header.replace("DeviceId", "device_id") + rows
+    assert findings(text, "nvml").booked == [("0", START, START + 1000, 52_000_000, Grade.HW_SHUNT)]
+    two = text.replace("DeviceId", "device_id").replace("GPU Power (W)", "CPU Energy (J)")
+    with pytest.raises(MeterError):
+        findings(two, "nvml")
+
+
 def test_json_lines_are_rows_by_a_mapping() -> None:
     """A mark before the object, nested members, null and exact numbers."""
     mapping = parse_mapping(

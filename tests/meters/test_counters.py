@@ -87,6 +87,23 @@ def test_a_clock_that_steps_back_is_ordered_by_sequence_and_its_window_unknown()
     assert [code for _, code in found.refused] == [Code.CLOCK_BACK] * 3
 
 
+def test_without_instants_a_fall_is_still_a_fall() -> None:
+    """Nothing can be booked; but the line that fell is told from those that only have no time."""
+    found = findings("5000000\n6000000\n400\n900\n", "rapl")
+    assert [code for _, code in found.refused] == [
+        Code.NO_STAMP, Code.NO_STAMP, Code.FELL, Code.NO_STAMP,
+    ]  # fmt: skip
+
+
+def test_a_draw_that_never_moves_is_an_old_one() -> None:
+    """71.36 W for ten minutes: after five nobody believes it; 71 W might be."""
+    served = findings(watts(*["71.36"] * 130, every_ms=5000), "wall")
+    assert served.total_uj == 60 * 5 * 71_360_000
+    assert {code for _, code in served.refused} == {Code.STALE}
+    assert served.unknown == [("wall", 69 * 5000, Code.STALE)]
+    assert findings(watts(*["71"] * 130, every_ms=5000), "wall").unknown == []
+
+
 def test_a_power_is_a_line_between_its_samples() -> None:
     """100 W, then 200 W a second later: 150 J."""
     found = findings(watts(100, 200), "wall")
