@@ -32,15 +32,16 @@ def hopeful(state: PoolState, node: Node) -> dict[Node, None]:
         return node.hopeful
     if node.rivals is None:
         node.rivals = _rivals(node)
-    rivals, others = node.rivals
+    rivals, others, least_need, its_weight = node.rivals
     surplus = _ceilings(state, node)[0] - node.kept[0]
     left = surplus - node.borrowed[0]
     pot = left + node.contend_borrowed[0]
     weights = node.contend_weight[0]
     found = dict.fromkeys(others)
-    for need, weight, demand, child in rivals:
-        if demand <= left and need * weights <= pot * weight:
-            found[child] = None
+    if least_need * weights <= pot * its_weight:
+        for need, weight, demand, child in rivals:
+            if demand <= left and need * weights <= pot * weight:
+                found[child] = None
     node.hopeful, node.hopeful_version = found, state.version
     return found
 
@@ -55,7 +56,11 @@ def _rivals(node: Node) -> Rivals:
             others.append(child)
         else:
             rivals.append((borrowed + demand, child.weight, demand, child))
-    return rivals, others
+    least_need, its_weight = 0, 1
+    for number, (need, weight, _, _) in enumerate(rivals):
+        if number == 0 or need * its_weight < least_need * weight:
+            least_need, its_weight = need, weight
+    return rivals, others, least_need, its_weight
 
 
 def hopeless(state: PoolState, node: Node) -> bool:

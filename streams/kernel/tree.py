@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*")
 
-Rivals = tuple[list[tuple[int, int, int, "Node"]], list["Node"]]
+Rivals = tuple[list[tuple[int, int, int, "Node"]], list["Node"], int, int]
 """Of a node's waiting children those that borrow devices and contend, each with (what would then
-be borrowed, its weight, its least demand); and the other waiting children (`passes`)."""
+be borrowed, its weight, its least demand); the other waiting children; and, of the rival that
+needs least for its weight, what it needs and its weight (`bounds`)."""
 TreeFault = tuple[str, str]
 """(id, rule) of the first offending node."""
 
