@@ -19,6 +19,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from schemas.records import MDEV, UJ
 from streams.cli import units
 from streams.cli.ledgers import read_file
 from streams.cli.replay import READERS
@@ -132,6 +133,8 @@ _ROWS: Sequence[tuple[str, Callable[[Mapping[str, Any]], str]]] = (
     ("wait, median", lambda one: units.duration(one["wait_ms"]["median"])),
     ("wait, p95", lambda one: units.duration(one["wait_ms"]["p95"])),
     ("wait, longest", lambda one: units.duration(one["wait_ms"]["max"])),
+    ("came to wait for devices", lambda one: f"{_waits(one, MDEV):,}"),
+    ("came to wait for joules", lambda one: f"{_waits(one, UJ):,}"),
     ("capacity in use", lambda one: _percent(one["used_ppm"])),
     ("device time borrowed", lambda one: _percent(one["borrowed_ppm"])),
     ("preempted", lambda one: f"{one['preempted']:,}"),
@@ -171,6 +174,12 @@ def _show_tenants(one: Mapping[str, Any], out: Console) -> None:
             f"{tenant['evicted']:,}",
         )
     out.print(made)
+
+
+def _waits(one: Mapping[str, Any], resource: str) -> int:
+    return sum(
+        count for why, count in one["waited_for"].items() if why.rpartition(" ")[2] == resource
+    )
 
 
 def _percent(ppm: int) -> str:

@@ -18,11 +18,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from streams.meters.cells import Row
 from streams.meters.headers import Column, Header
 from streams.meters.mapping import DeviceField, Field, Mapping, MeterField
 from streams.meters.options import Options
 from streams.meters.records import Item, Obtained, Quantity, Scope
-from streams.meters.rows import Row, RowReader
+from streams.meters.rows import RowReader
 from streams.meters.stamps import instant_ms
 from streams.meters.tables import read_series, read_table
 from streams.meters.text import Line, Source, peeked, torn

@@ -13,11 +13,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from streams.meters.cells import Row
 from streams.meters.codes import Code
 from streams.meters.mapping import Mapping
 from streams.meters.options import Options
 from streams.meters.records import Item, Refusal
-from streams.meters.rows import Row, RowReader
+from streams.meters.rows import RowReader
 from streams.meters.text import Line, Source, torn
 
 MEMBERS_MAX = 4096

@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from streams.meters.cells import Row
 from streams.meters.jsonlines import read_json
 from streams.meters.mapping import Field, Mapping, MeterField
 from streams.meters.options import Options
 from streams.meters.prometheus import Scrape, scrapes
 from streams.meters.records import Item, MeterError, Obtained, Quantity, Scope
-from streams.meters.rows import Row, RowReader
+from streams.meters.rows import RowReader
 from streams.meters.tables import read_pairs, read_series, read_table
 from streams.meters.text import Source
 

@@ -16,12 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from streams.meters.cells import Row
 from streams.meters.codes import Code
 from streams.meters.headers import Header
 from streams.meters.mapping import DeviceField, Field, Mapping, MeterField
 from streams.meters.options import Options
 from streams.meters.records import Item, MeterError, Obtained, Quantity, Refusal, Scope
-from streams.meters.rows import Row, RowReader
+from streams.meters.rows import RowReader
 from streams.meters.stamps import instant_ms
 from streams.meters.tables import read_table
 from streams.meters.text import Line, Source, torn

@@ -1,45 +1,32 @@
 """A row to samples, by a mapping: device, instant, and each number with its unit.
 
-Not here: splitting a line into cells (`streams.meters.tables`), judging samples (`rules`).
+Not here: splitting a line into cells (`streams.meters.tables`), what a cell's number is
+(`streams.meters.cells`), judging samples (`rules`).
 
-1. The device is the first named column that answers, then the fixed name, then the operator's; a
-   partition's own UUID is no device. A name that the mapping gives another meter becomes that one,
-   and the name its instance.
+1. The device is the first named column that answers, then the operator's name for it, then the
+   mapping's; a partition's own UUID is no device. A name that the mapping gives another meter
+   becomes that one, and the name its instance. A bare number is a board's index: `gpu-0`.
 2. A row without an instant takes its device's turn, where the operator said when turns are. A
    window that has a length ends that long after it began, or began that long before it ended.
-3. A number is exact; its unit is the field's, the unit column's, or the cell's own, and where two
-   of them are given they must be of one kind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 
-from streams.meters.answers import Silence, exactly, number
+from streams.meters.answers import Silence
+from streams.meters.cells import Row, energy, first, is_amd, limit_uw, span_ms, unit_of
 from streams.meters.codes import Code
-from streams.meters.mapping import Field, Filter, Mapping, MeterField
+from streams.meters.mapping import Filter, Mapping, MeterField
 from streams.meters.once import domain_fault, domain_scope
 from streams.meters.options import Options
 from streams.meters.records import Origin, Quantity, Refusal, Sample, Scope
 from streams.meters.stamps import instant_ms
-from streams.meters.units import AMD_RESOLUTIONS, energy_unit, power_unit, time_unit, unit_name
+from streams.meters.units import time_unit
 
 PARTITION = "MIG-"
 NAMELESS = frozenset({"", "-", "n/a", "[n/a]"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One row's cells by column."""
-
-    place: str
-    cells: dict[str, str]
-
-    def cell(self, column: str) -> str:
-        """A cell's text; empty where there is none."""
-        return self.cells.get(column, "").strip()
 
 
 @dataclass(slots=True)
@@ -102,6 +89,8 @@ class RowReader:
         given = self.mapping
         meter = given.meters.get(device, device)
         instance = device if meter != device else row.cell(given.instance)
+        if identity == "index" and meter.isdigit():
+            meter = f"gpu-{meter}"
         domains = "/".join(row.cell(one.domain) for one in given.fields if one.domain)
         from_ms, stamp_ms = self._window(row, f"{device}/{instance}/{domains}")
         origin = Origin(
@@ -116,16 +105,16 @@ class RowReader:
             raw="",
             stamp_ms=stamp_ms,
             from_ms=from_ms,
-            device_ms=_span_ms(row, given.device_stamp),
+            device_ms=span_ms(row, given.device_stamp),
             boot=row.cell(given.boot),
-            limit_uw=_limit_uw(row, given.limit),
+            limit_uw=limit_uw(row, given.limit),
             instance=instance,
         )
 
     def _window(self, row: Row, turn: str) -> tuple[int | None, int | None]:
         """Where the row's window begins, if it has one, and its instant, which is its end."""
         given = self.mapping
-        lasts_ms = given.lasts_ms or _span_ms(row, given.lasts)
+        lasts_ms = given.lasts_ms or span_ms(row, given.lasts)
         since_ms = self._instant_ms(row, given.since)
         stamp_ms = self._instant_ms(row, given.stamp)
         if not given.stamp and not given.since:
@@ -154,7 +143,7 @@ class RowReader:
         return self.options.turn_ms(taken)
 
     def _sample(self, row: Row, frame: Sample, one: MeterField) -> Sample | Refusal | None:
-        column, answer = _first(row, one.value, power=one.quantity is Quantity.POWER)
+        column, answer = first(row, one.value, power=one.quantity is Quantity.POWER)
         domain = row.cell(one.domain) if one.domain else ""
         part = "/".join(word for word in (one.part, domain.lower()) if word)
         notes = one.notes + _fallback(one.value.columns, column)
@@ -174,7 +163,7 @@ class RowReader:
         fault = domain_fault(domain, self.options.domains) if one.domain else None
         if fault is not None:
             return _refused(sample, *fault)
-        unit = _unit_of(row, one.value, column, one.quantity)
+        unit = unit_of(row, one.value, column, one.quantity)
         scope = domain_scope(domain) if one.domain else one.scope
         origin = replace(
             frame.origin, field=column, unit=unit[0], scope=scope, obtained=one.obtained,
@@ -186,7 +175,7 @@ class RowReader:
         if unit[1] is None:
             code = Code.UNIT_UNKNOWN if unit[0] else Code.NO_UNIT
             return replace(sample, silent=code, detail=unit[0] or column)
-        if self.mapping.resolution and not _is_amd(row.cell(self.mapping.resolution)):
+        if self.mapping.resolution and not is_amd(row.cell(self.mapping.resolution)):
             detail = f"resolution {row.cell(self.mapping.resolution)}"
             return replace(sample, silent=Code.UNIT_UNKNOWN, detail=detail)
         return _with_rest(row, replace(sample, amount=answer * unit[1]), one)
@@ -195,90 +184,17 @@ class RowReader:
 def _with_rest(row: Row, sample: Sample, one: MeterField) -> Sample:
     """The sample with its start, its range and the other figure of the same energy."""
     if one.start is not None:
-        start = _energy(row, one.start)
+        start = energy(row, one.start)
         if isinstance(start, Silence):
             return replace(sample, amount=None, silent=start.code, detail=f"start {start.detail}")
         sample = replace(sample, start=start)
     if one.range is not None:
-        wide = _energy(row, one.range)
+        wide = energy(row, one.range)
         sample = replace(sample, range_uj=None if isinstance(wide, Silence) else wide)
     if one.cross is not None:
-        cross = _energy(row, one.cross)
+        cross = energy(row, one.cross)
         sample = replace(sample, cross_uj=None if isinstance(cross, Silence) else cross)
     return sample
-
-
-def _first(row: Row, value: Field, *, power: bool) -> tuple[str, Fraction | Silence]:
-    """The first column that answers; if none does, the first with what it says instead."""
-    first: tuple[str, Fraction | Silence] | None = None
-    for column in value.columns:
-        answer = number(_split(row.cell(column))[0], power=power)
-        if not isinstance(answer, Silence):
-            return column, answer
-        first = first or (column, answer)
-    assert first is not None
-    return first
-
-
-def _energy(row: Row, value: Field) -> Fraction | Silence:
-    column, answer = _first(row, value, power=False)
-    if isinstance(answer, Silence):
-        return answer
-    name, one = _unit_of(row, value, column, Quantity.FIGURE)
-    if one is None:
-        return Silence(code=Code.UNIT_UNKNOWN if name else Code.NO_UNIT, detail=name or column)
-    return answer * one
-
-
-def _unit_of(
-    row: Row, value: Field, column: str, quantity: Quantity
-) -> tuple[str, Fraction | None]:
-    """The unit's name and how many uJ or uW one of it is; None: there is none, or of another kind.
-
-    The cell's own unit goes first; with the field's it must be of one kind.
-    """
-    own = _split(row.cell(column))[1]
-    said = row.cell(value.unit_column) if value.unit_column else value.unit
-    said = value.units.get(said, said)
-    kind = power_unit if quantity is Quantity.POWER else energy_unit
-    if own and said and kind(said) is None:
-        return said, None
-    name = own or said
-    return name, kind(name) if name else None
-
-
-def _split(cell: str) -> tuple[str, str]:
-    """A cell's number and the unit after it; a cell that does not end in a unit is all number."""
-    head, _, tail = cell.rpartition(" ")
-    if head and exactly(head.strip()) is not None and unit_name(tail) is not None:
-        return head.strip(), tail
-    return cell, ""
-
-
-def _span_ms(row: Row, span: Field | None) -> Fraction | None:
-    """A device's clock or a length of time, in ms; None: it is not given."""
-    if span is None:
-        return None
-    text, own = _split(row.cell(span.columns[0]))
-    exact, unit_ms = exactly(text), time_unit(own or span.unit)
-    return None if exact is None or unit_ms is None or exact < 0 else exact * unit_ms
-
-
-def _limit_uw(row: Row, limit: Field | None) -> Fraction | None:
-    """The power limit that the row names; a limit that is no number is none."""
-    if limit is None:
-        return None
-    column, answer = _first(row, limit, power=True)
-    if isinstance(answer, Silence):
-        return None
-    one = _unit_of(row, limit, column, Quantity.POWER)[1]
-    return None if one is None else answer * one
-
-
-def _is_amd(text: str) -> bool:
-    """Whether a printed resolution is the known one, however it was rounded."""
-    exact = exactly(text)
-    return exact is not None and AMD_RESOLUTIONS[0] <= exact <= AMD_RESOLUTIONS[1]
 
 
 def _fallback(columns: tuple[str, ...], taken: str) -> tuple[str, ...]:

@@ -22,12 +22,13 @@ from dataclasses import replace
 
 from schemas.records import Occupant
 from streams.meters.answers import exactly
+from streams.meters.cells import Row
 from streams.meters.codes import Code
 from streams.meters.headers import Header
 from streams.meters.mapping import DeviceField, Field, Mapping, MeterField
 from streams.meters.options import Options
 from streams.meters.records import Item, MeterError, Obtained, Quantity, Refusal, Sample, Scope
-from streams.meters.rows import Row, RowReader
+from streams.meters.rows import RowReader
 from streams.meters.tables import cells, separator_of
 from streams.meters.text import Line, Source, torn
 

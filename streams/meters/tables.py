@@ -13,11 +13,12 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterator, Sequence
 
+from streams.meters.cells import Row
 from streams.meters.codes import Code
 from streams.meters.mapping import Mapping
 from streams.meters.options import Options
 from streams.meters.records import Item, MeterError, Refusal
-from streams.meters.rows import Row, RowReader
+from streams.meters.rows import RowReader
 from streams.meters.text import Line, Source, torn
 
 COLUMNS_MAX = 1024

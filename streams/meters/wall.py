@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from streams.meters.cells import Row
 from streams.meters.codes import Code
 from streams.meters.headers import Header
 from streams.meters.mapping import Field, Mapping, MeterField
 from streams.meters.options import Options
 from streams.meters.records import Item, Obtained, Quantity, Refusal, Scope
-from streams.meters.rows import Row, RowReader
+from streams.meters.rows import RowReader
 from streams.meters.tables import cells, read_table
 from streams.meters.text import Line, Source, peeked, torn
 from streams.meters.units import energy_unit, power_unit

@@ -33,6 +33,7 @@ def figures(outcome: Outcome) -> Figures:
         "gave_up": sum(tenant.gave_up for tenant in tenants.values()),
         "refusals": dict(sorted(measures.refusals.items())),
         "wait_ms": _waits(waits),
+        "waited_for": dict(sorted(measures.waits.items())),
         "used_ppm": held * PPM // (outcome.capacity_mdev * span_ms),
         "borrowed_ppm": measures.borrowed_mdev_ms * PPM // max(1, held),
         "preempted": measures.kinds[Kind.CLAIM_PREEMPTING],

@@ -64,6 +64,8 @@ class Measures:
         self.end_ms = begin_ms
         self.kinds: Counter[str] = Counter()
         self.refusals: Counter[str] = Counter()
+        self.waits: Counter[str] = Counter()
+        """Why claims came to wait: the reason and the resource."""
         self.borrowed_mdev_ms = 0
         self.longest_wait_ms = 0
         self.tenants = {
@@ -90,6 +92,8 @@ class Measures:
             match decision.kind:
                 case Kind.CLAIM_ADMITTED:
                     self._admitted(body, now_ms)
+                case Kind.CLAIM_WAITING:
+                    self.waits[f"{body['reason']} {body.get('resource', '')}".strip()] += 1
                 case Kind.CLAIM_REFUSED:
                     self.refusals[body["reason"]] += 1
                     self._left(body["claim"], now_ms)

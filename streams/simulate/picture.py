@@ -57,6 +57,8 @@ def _panel(
     base = [0] * buckets
     parts = [f'<text x="{LEFT + 4}" y="{top + 12}">{escape(name)}</text>']
     for tenant, colour in colours.items():
+        if not any(shown["held_mdev"].get(tenant, ())):
+            continue
         upper = [low + one for low, one in zip(base, _padded(shown, tenant, buckets), strict=True)]
         parts.append(_area(base, upper, capacity, bottom, colour, tenant))
         base = upper
@@ -95,7 +97,12 @@ def _point(at: int, amount: int, capacity: int, bottom: int, buckets: int) -> st
     tenths = min(PANEL * 10, amount * PANEL * 10 * 1_000_000 // (capacity * TOP_PPM))
     y = bottom * 10 - tenths
     x = LEFT * 10 + at * PLOT * 10 // max(1, buckets - 1)
-    return f"{x // 10}.{x % 10} {y // 10}.{y % 10}"
+    return f"{_tenths(x)} {_tenths(y)}"
+
+
+def _tenths(tenths: int) -> str:
+    """A number of tenths as a decimal, as short as it goes."""
+    return f"{tenths // 10}.{tenths % 10}".removesuffix(".0")
 
 
 def _strip(values: Sequence[int | None], top: int, buckets: int) -> list[str]:

@@ -29,7 +29,7 @@ def test_dmon_reads_its_two_header_lines() -> None:
  20240806   15:00:01      1    40    35
 """
     found = findings(text, "nvidia-smi-dmon")
-    assert found.booked == [("0", START, START + 1000, 44_000_000, Grade.MODEL_BASED)]
+    assert found.booked == [("gpu-0", START, START + 1000, 44_000_000, Grade.MODEL_BASED)]
     assert found.refused == [(4, Code.NO_ANSWER), (6, Code.TORN)]
 
 
@@ -38,8 +38,8 @@ def test_dmon_without_dates_takes_turns() -> None:
     text = "# gpu   pwr\n# Idx     W\n    0    40\n    1    50\n    0    40\n    1    50\n"
     found = findings(text, "nvidia-smi-dmon", start_ms=START, every_ms=1000, host="n7")
     assert [(device, uj) for device, _, _, uj, _ in found.booked] == [
-        ("n7/0", 40_000_000),
-        ("n7/1", 50_000_000),
+        ("n7/gpu-0", 40_000_000),
+        ("n7/gpu-1", 50_000_000),
     ]
     assert {code for _, code in findings(text, "nvidia-smi-dmon").refused} == {Code.NO_STAMP}
 
@@ -56,7 +56,7 @@ def test_a_uuid_stands_for_itself_and_an_index_belongs_to_a_host() -> None:
     assert findings(text, "nvml", host="n7").booked[0][0] == "GPU-9"
     text = text.replace("GPU-9", "[N/A]")
     found = findings(text, "nvml", host="n7")
-    assert found.booked[0][0] == "n7/3"
+    assert found.booked[0][0] == "n7/gpu-3"
     origin = found.readings[0].origin
     assert origin is not None and origin.identity == "index"
 
@@ -240,7 +240,9 @@ def test_the_only_column_of_a_unit_is_taken_whatever_it_is_called() -> None:
     header = "Timestamp, DeviceId, GPU Power (W), GPU Energy Consumed (J), power.limit [W]\n"
     rows = "".join(f"{1722956400 + at}, 0, 52.03, {22543283 + 52 * at}, 200\n" for at in range(2))
     text = header.replace("DeviceId", "device_id") + rows
-    assert findings(text, "nvml").booked == [("0", START, START + 1000, 52_000_000, Grade.HW_SHUNT)]
+    assert findings(text, "nvml").booked == [
+        ("gpu-0", START, START + 1000, 52_000_000, Grade.HW_SHUNT)
+    ]
     two = text.replace("DeviceId", "device_id").replace("GPU Power (W)", "CPU Energy (J)")
     with pytest.raises(MeterError):
         findings(two, "nvml")

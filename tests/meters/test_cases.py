@@ -94,7 +94,7 @@ def test_case_05_a_small_value_after_a_reboot_is_a_lower_bound() -> None:
     found = findings(header + rows, "amdsmi")
     (refusal,) = found.refusals
     assert (refusal.code, refusal.at_least_uj) == (Code.RESET, 1_001_403)
-    assert found.unknown == [("0", 1000, Code.RESET)]
+    assert found.unknown == [("gpu-0", 1000, Code.RESET)]
     assert len(found.booked) == 1 and found.booked[0][1] == 1722959155000
     assert findings(raw("05"), "amdsmi").refused == [(3, Code.NO_STAMP), (4, Code.NO_STAMP)]
 
@@ -456,7 +456,7 @@ def test_amd_smi_watch_books_joules_with_three_decimals() -> None:
     """File 04, of no case: four readings of two boards a second apart."""
     found = findings(raw("04"), "amdsmi")
     assert found.refused == [] and found.unknown == []
-    assert [uj for device, _, _, uj, _ in found.booked if device == "0"] == [
+    assert [uj for device, _, _, uj, _ in found.booked if device == "gpu-0"] == [
         42_664_000,
         42_708_000,
         42_703_000,

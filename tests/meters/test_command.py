@@ -35,7 +35,7 @@ def test_read_prints_events_with_their_source(call: Call) -> None:
     assert status == 0 and len(lines) == 6
     assert lines[0] == {
         "event": {
-            "pool": "p", "type": "meter.read", "device": "0", "from_ms": 1722959154000,
+            "pool": "p", "type": "meter.read", "device": "gpu-0", "from_ms": 1722959154000,
             "to_ms": 1722959155000, "uj": 42664000, "occupants": [], "grade": "HwShunt",
         },
         "source": {

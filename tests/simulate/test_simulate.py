@@ -110,6 +110,7 @@ def test_unmet_is_what_was_guaranteed_wanted_and_not_had() -> None:
     shown = figures(outcome("", *JOBS))
     # And a, from 3 h to 7 h, wants four, is entitled to two and has none while b has two.
     assert shown["unmet_mdev_ms"] == (2 * 1 + 2 * 4) * 1000 * HOUR_MS
+    assert shown["waited_for"] == {"awaiting-reclaim mdev": 1, "share mdev": 1}
 
 
 def test_weights_limits_and_what_jobs_say_can_be_changed() -> None:
