@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from schemas.records import Occupant
+from streams import meters
 from streams.meters import MeterError, parse_occupants
 from streams.meters.mapfile import parse_mapping
 from streams.meters.records import Quantity
@@ -17,6 +20,16 @@ METER = '[[meter]]\ncolumn = "e"\nunit = "J"\n'
 def test_the_mappings_of_the_raw_files_are_mappings(path: object) -> None:
     """Each of them is read whole."""
     assert parse_mapping(MAPS.joinpath(str(path)).read_text(), "m").fields
+
+
+def test_the_readmes_files_are_what_it_says() -> None:
+    """Its mapping maps, its occupants occupy."""
+    text = (Path(meters.__file__).parent / "README.md").read_text()
+    mapping, occupants = [part.split("```")[0] for part in text.split("```toml\n")[1:]]
+    (field,) = parse_mapping(mapping, "readme").fields
+    assert (field.value.columns, field.value.unit) == (("new", "old"), "15625/1024 uJ")
+    occupancy = parse_occupants(occupants, "readme")
+    assert occupancy.of("GPU-6bf47ca9", 1715877012530, 1715877012531)[0].claim == "train-1"
 
 
 def test_a_mapping_says_everything_once() -> None:

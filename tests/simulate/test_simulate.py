@@ -186,6 +186,15 @@ def _fate_of(job: Job) -> dict[str, Any]:
     return {name: getattr(job, name) for name in names}
 
 
+def test_the_readmes_policy_is_one() -> None:
+    """It is the file that it is said to be, for Philly."""
+    text = (EXAMPLES.parent / "README.md").read_text().split("```toml\n")[1].split("```")[0]
+    file = parse_policy(text, "readme.toml")
+    assert (file.name, file.guarantee_ppm, file.lend) == ("half", 500_000, ("mdev",))
+    made = planned(read_philly(TRACE, tuning_of(file, None)), file, 0)
+    assert figures(simulate(file.name, replace(made, jobs=made.jobs[:50])))["jobs"] == 50
+
+
 def test_the_examples_are_policies() -> None:
     """Each parses and runs some of Philly."""
     for path in sorted(EXAMPLES.glob("*.toml")):
