@@ -4,7 +4,8 @@
    prints nothing else, for `pool send`. Its status is 1 if there is no energy in any of them.
 2. `check` is a dry run: it explains every line that is not believed, and every window that is
    unknown. Its status is 1 if there is one.
-3. `watch` scrapes an endpoint until it is stopped, and publishes what it reads.
+3. `watch` scrapes an endpoint until it is stopped (SIGINT or SIGTERM, which is how it ends well),
+   and publishes what it reads.
 
 An event never carries where its figure came from, since the profile closes its fields; `source`
 stands beside it.
@@ -15,7 +16,9 @@ Not here: what is believed (`streams.meters`), deciding (`streams.steward`).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -131,7 +134,22 @@ async def _watch(
             for finding in findings:
                 hear(finding)
 
-        await watch(what, given.meters(), sink, before_each=given.refresh)
+        stopping = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+
+        async def pause(seconds: float) -> None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stopping.wait(), seconds)
+
+        await watch(
+            what,
+            given.meters(),
+            sink,
+            sleep=pause,
+            before_each=given.refresh,
+            stopped=stopping.is_set,
+        )
 
 
 def _findings(sources: Sequence[str], given: Given, together: Meters) -> Iterator[Finding]:

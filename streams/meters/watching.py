@@ -41,7 +41,7 @@ class FetchFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """What to scrape, how often and for how long (`scrapes` None: until cancelled)."""
+    """What to scrape, how often and for how long (`scrapes` None: until it is stopped)."""
 
     url: str
     adapter: Adapter
@@ -65,12 +65,15 @@ async def watch(
     clock: Callable[[], int] = clock_ms,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     before_each: Callable[[Meters], None] = lambda meters: None,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Scrape until told to stop; what is open then is told as unknown. Raises what `sink` does."""
+    """Scrape until `stopped`; what is open then is told as unknown. Raises what `sink` does."""
     done = 0
     while what.scrapes is None or done < what.scrapes:
         if done:
             await sleep(what.every_ms / 1000)
+        if stopped():
+            break
         before_each(meters)
         await sink(list(await _scrape(what, meters, fetch or fetch_text, clock())))
         done += 1

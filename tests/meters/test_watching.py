@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -31,6 +34,7 @@ from streams.meters.watching import FetchFailed, Watch, clock_ms, watch
 from tests.meters.support import Findings, raw
 from tests.steward.steward_support import published
 
+ROOT = Path(__file__).parents[2]
 START = 1_722_956_400_000
 EVERY = 15_000
 POOL = "live"
@@ -266,6 +270,24 @@ async def test_readings_that_a_log_did_not_take_are_owed(tmp_path: Path) -> None
         await reader.close()
     windows = [event["from_ms"] for event in events]  # type: ignore[call-overload,index]
     assert windows == [1, 2, 1, 2, 3]
+
+
+def test_the_command_stops_when_it_is_told_to(tmp_path: Path) -> None:
+    """SIGTERM between two scrapes: status 0, and what was read is in the pool."""
+    data = tmp_path / "data"
+    with serving([(200, scrape(at)) for at in range(3)]) as url:
+        command = [sys.executable, "-m", "streams.cli.main", "meters", "watch", url, "--format",
+                   "dcgm", "--data", str(data), "--pool", POOL, "--interval", "100ms"]  # fmt: skip
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+        )
+        assert process.stdout is not None
+        while "gpu-1" not in process.stdout.readline():
+            assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert "windows booked" in err
 
 
 async def watched(
