@@ -178,6 +178,17 @@ class Claim:
         return max(self.reserved_uj, self.metered_uj) - self.metered_uj
 
 
+def exceeds(leaf: Node, demand: tuple[int, ...], asks: tuple[int, ...]) -> bool:
+    """Whether a demand, added now, would exceed a leaf's guarantee in what it asks for: tier 1."""
+    usage, guarantee = leaf.usage, leaf.guarantee
+    return any(usage[at] + demand[at] > guarantee[at] for at in asks)
+
+
+def would_borrow(claim: Claim) -> bool:
+    """Whether a claim, started now, would borrow: tier 1 (§4.2)."""
+    return exceeds(claim.leaf, claim.demand, claim.asks)
+
+
 def asked(demand: tuple[int, ...]) -> tuple[int, ...]:
     """The resource positions that a demand is looked at in (§4.2), in resource order.
 

@@ -24,7 +24,6 @@ def pool_opened(state: PoolState, body: Body) -> None:
     assert isinstance(event, PoolOpened) and not state.is_open
     state.is_open = True
     state.resources = event.resources
-    state.positions = {name: at for at, name in enumerate(event.resources)}
     state.capacity = tuple(event.capacity.get(name, 0) for name in event.resources)
     state.policy = policy_of(event.policy)
     relink.plant(state, event.tree)

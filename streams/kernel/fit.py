@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from schemas.records import Reason
 from streams.kernel import projection
-from streams.kernel.claims import Claim
+from streams.kernel.claims import Claim, would_borrow
 from streams.kernel.state import PoolState
 from streams.kernel.surplus import ceilings, room, tops
 from streams.kernel.tree import Node, most
@@ -38,7 +38,7 @@ def first_failure(state: PoolState, claim: Claim) -> Failure | None:
     failure = _concurrency(leaf) or _limit(leaf, claim)
     if failure is not None:
         return failure
-    borrows = projection.borrows(claim)
+    borrows = would_borrow(claim)
     last = state.uj
     found = [ceilings(leaf, at, is_uj=at == last) for at in claim.asks]
     if borrows:

@@ -141,7 +141,6 @@ def from_plain(plain: dict[str, Any]) -> PoolState:
     for name in _STATE_FIELDS:
         setattr(state, name, plain[name])
     state.resources = tuple(plain["resources"])
-    state.positions = {name: at for at, name in enumerate(state.resources)}
     state.capacity = tuple(plain["capacity"])
     idle = plain["policy"]["idle"]
     state.policy = Policy(**{**plain["policy"], "idle": Idle(**idle) if idle else None})

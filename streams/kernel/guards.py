@@ -14,7 +14,7 @@ Profile: §4.3.
 from __future__ import annotations
 
 from schemas.records import ROOT
-from streams.kernel.claims import Claim
+from streams.kernel.claims import Claim, would_borrow
 from streams.kernel.state import PoolState
 from streams.kernel.surplus import ceilings, room, tops
 from streams.kernel.tree import Node
@@ -39,8 +39,7 @@ def holder(state: PoolState, claim: Claim, *, borrows: bool) -> str | None:
 def _holds_all(owner: Claim, scope: Node) -> bool:
     if owner.leaf is scope:
         return True
-    leaf = owner.leaf
-    return all(leaf.usage[at] + owner.demand[at] <= leaf.guarantee[at] for at in owner.asks)
+    return not would_borrow(owner)
 
 
 def can_help(state: PoolState, claim: Claim) -> bool:
@@ -64,7 +63,7 @@ def _fails_in_uj(claim: Claim, at: int) -> bool:
     leaf, amount = claim.leaf, claim.demand[at]
     found = ceilings(leaf, at, is_uj=True)
     top = tops(leaf, found, at)
-    borrows = any(leaf.usage[one] + claim.demand[one] > leaf.guarantee[one] for one in claim.asks)
+    borrows = would_borrow(claim)
     for index, node in enumerate(leaf.path):
         if amount > room(node, top[index], at):
             return True

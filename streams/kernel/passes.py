@@ -29,7 +29,7 @@ from streams.kernel.bounds import (
     hopeless,
     lacks_joules,
 )
-from streams.kernel.claims import Claim
+from streams.kernel.claims import Claim, would_borrow
 from streams.kernel.fit import Failure, first_failure
 from streams.kernel.guards import can_help, holder
 from streams.kernel.preemption import reclaim, reclaimable
@@ -61,7 +61,7 @@ def run_pass(run: Run) -> None:
     if not state.waiting and not state.guards:
         return
     for claimant in sorted(state.claimants):
-        if projection.borrows(state.claims[claimant]):
+        if would_borrow(state.claims[claimant]):
             run.spare(claimant)
     if state.active:
         state.active.clear()
@@ -99,7 +99,7 @@ def _guards_before_the_rounds(run: Run) -> None:
         leaf = claim.leaf
         if leaf in guarded or not (leaf.constrained or claim.guess or not claim.preemptible):
             continue
-        borrows = projection.borrows(claim)
+        borrows = would_borrow(claim)
         if holder(state, claim, borrows=borrows) is not None:
             continue
         failure = first_failure(state, claim)
@@ -133,7 +133,7 @@ def _attempt(run: Run, claim: Claim) -> None:
     """Try one claim: admit it, or let it plan and guard."""
     state = run.state
     claim.tried = state.rounds
-    borrows = projection.borrows(claim)
+    borrows = would_borrow(claim)
     if holder(state, claim, borrows=borrows) is not None:
         return
     failure = first_failure(state, claim)
@@ -159,7 +159,7 @@ def _starved_of_tier_0(run: Run) -> None:
         for entry in shape.entries
     ]
     for _, claim in sorted(claims):
-        if not projection.borrows(claim):
+        if not would_borrow(claim):
             _attempt(run, claim)
 
 
@@ -343,7 +343,7 @@ def _descend(run: Run, node: Node, levels: dict[Node, _Level]) -> bool:
 
 def why(state: PoolState, claim: Claim) -> Failure | None:
     """Why a waiting claim does not start now (computed, not recorded); None: the next pass may."""
-    borrows = projection.borrows(claim)
+    borrows = would_borrow(claim)
     failure = first_failure(state, claim)
     if failure is None:
         scope = holder(state, claim, borrows=borrows)

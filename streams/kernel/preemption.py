@@ -123,12 +123,11 @@ def make_plan(state: PoolState, claim: Claim) -> list[Claim] | None:
             return None
         trial.take(victim)
         violated = trial.violated()
-    for victim in reversed(list(trial.picks)):
+    for victim in reversed(trial.picks):
         trial.put_back(victim)
         if trial.violated():
             trial.take(victim)
-    ordered = trial.order
-    return [victim for victim in ordered if victim.id in trial.taken]
+    return trial.picks
 
 
 class _Trial:

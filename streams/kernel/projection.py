@@ -17,18 +17,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streams.kernel import usage
-from streams.kernel.claims import Claim
+from streams.kernel.claims import Claim, would_borrow
 from streams.kernel.guards import holder
 from streams.kernel.state import PoolState
 from streams.kernel.surplus import occupied
 from streams.kernel.tree import Node
-
-
-def borrows(claim: Claim) -> bool:
-    """Whether the claim, started now, would exceed its leaf's guarantee: tier 1 (§4.2)."""
-    leaf = claim.leaf
-    usage, guarantee, demand = leaf.usage, leaf.guarantee, claim.demand
-    return any(usage[at] + demand[at] > guarantee[at] for at in claim.asks)
 
 
 def free(claim: Claim, step: int) -> None:
@@ -98,7 +91,7 @@ def refresh(state: PoolState) -> None:
         return
     state.stale_awaiting = {}
     for claim in claims:
-        tier_1 = borrows(claim)
+        tier_1 = would_borrow(claim)
         counts = not tier_1 and holder(state, claim, borrows=tier_1) is None
         if counts != claim.counted:
             state.version += 1

@@ -18,7 +18,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from heapq import heappop, heappush
 
-from streams.kernel.claims import Claim, asked
+from streams.kernel.claims import Claim, asked, exceeds
 from streams.kernel.tree import Node
 
 ShapeKey = tuple[tuple[int, ...], bool, bool, bool, bool]
@@ -86,8 +86,7 @@ class Shape:
 
     def borrows(self) -> bool:
         """Whether its claims, started now, would exceed their leaf's guarantee: tier 1 (§4.2)."""
-        usage, guarantee, demand = self.leaf.usage, self.leaf.guarantee, self.demand
-        return any(usage[at] + demand[at] > guarantee[at] for at in self.asks)
+        return exceeds(self.leaf, self.demand, self.asks)
 
     def next_untried(self, round_number: int) -> Entry | None:
         """The first entry not yet tried in this round."""

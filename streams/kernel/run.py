@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from schemas.records import Body, ClaimState, Decision, Kind, Reason, Value
 from streams.kernel.apply import advance
-from streams.kernel.claims import Claim
+from streams.kernel.claims import Claim, would_borrow
 from streams.kernel.fit import Failure, borrowed_amounts
 from streams.kernel.state import PoolState
 
@@ -53,8 +53,7 @@ class Run:
     def admit(self, claim: Claim) -> None:
         """Admit a claim that fits, new or waiting, and spare its victims."""
         state, names = self.state, self.state.resources
-        leaf = claim.leaf
-        borrows = any(leaf.usage[at] + claim.demand[at] > leaf.guarantee[at] for at in claim.asks)
+        borrows = would_borrow(claim)
         body: Body = {
             "claim": claim.id,
             "leaf": claim.leaf_id,

@@ -67,7 +67,6 @@ class PoolState:
         "period_index",
         "policy",
         "pool",
-        "positions",
         "reclaiming",
         "reclaiming_mdev",
         "resources",
@@ -93,7 +92,6 @@ class PoolState:
         self.seq_next = 0
         self.now_ms = 0
         self.resources: tuple[str, ...] = ()
-        self.positions: dict[str, int] = {}
         self.capacity: tuple[int, ...] = ()
         self.tree: Tree = Tree(Node("/", None, []), {})
         self.tree_spec: tuple[records.Node, ...] = ()

@@ -12,8 +12,8 @@ Profile: §4.1, §4.2 check 6, §4.3, §5.1.
 from __future__ import annotations
 
 from schemas.records import MDEV, UJ, ClaimSubmitted, Reason
-from streams.kernel import estimates, projection
-from streams.kernel.claims import Claim
+from streams.kernel import estimates
+from streams.kernel.claims import Claim, would_borrow
 from streams.kernel.effects_queue import new_claim
 from streams.kernel.fit import Failure, first_failure, never_fits
 from streams.kernel.guards import holder
@@ -29,7 +29,7 @@ def submit(run: Run, event: ClaimSubmitted) -> None:
         return
     state = run.state
     failure = first_failure(state, claim)
-    borrows = projection.borrows(claim)
+    borrows = would_borrow(claim)
     scope = holder(state, claim, borrows=borrows)
     if failure is None:
         if scope is None:

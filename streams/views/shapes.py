@@ -17,10 +17,9 @@ from typing import Any, Final
 
 from schemas.records import Grade
 from streams.kernel import PoolState
-from streams.kernel.claims import Claim
+from streams.kernel.claims import Claim, would_borrow
 from streams.kernel.fit import Failure, never_fits
 from streams.kernel.passes import why
-from streams.kernel.projection import borrows
 from streams.kernel.tree import Node
 from streams.views import figures
 
@@ -79,7 +78,9 @@ def _shape(state: PoolState, leaf: Node, mdev: int, uj: int, grade: Grade) -> Pl
         "short": None,
     }
     if failure is None:
-        said["mode"] = None if state.archived else ("borrowed" if borrows(claim) else "guaranteed")
+        said["mode"] = (
+            None if state.archived else ("borrowed" if would_borrow(claim) else "guaranteed")
+        )
     else:
         said |= _told(state, failure)
     return said

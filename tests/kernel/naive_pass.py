@@ -21,7 +21,7 @@ import pytest
 
 from schemas.records import ROOT, Kind, Reason
 from streams.kernel import passes, projection
-from streams.kernel.claims import Claim
+from streams.kernel.claims import Claim, would_borrow
 from streams.kernel.fit import first_failure
 from streams.kernel.guards import can_help, holder
 from streams.kernel.preemption import reclaim, reclaimable
@@ -43,7 +43,7 @@ def run_pass(run: Run) -> None:
     """Run one pass, the plain way."""
     state = run.state
     for claimant in sorted(state.claimants):
-        if projection.borrows(state.claims[claimant]):
+        if would_borrow(state.claims[claimant]):
             run.spare(claimant)
     state.active.clear()
     state.version += 1
@@ -71,7 +71,7 @@ def _set_guard(run: Run, scope: str, claim: Claim) -> None:
 
 def _before_the_rounds(run: Run, claim: Claim) -> None:
     state = run.state
-    borrows = projection.borrows(claim)
+    borrows = would_borrow(claim)
     if holder(state, claim, borrows=borrows) is not None:
         return
     failure = first_failure(state, claim)
@@ -98,7 +98,7 @@ def _round(run: Run) -> bool:
 def _try(run: Run, claim: Claim) -> bool:
     """Try one claim; True if it was admitted."""
     state = run.state
-    borrows = projection.borrows(claim)
+    borrows = would_borrow(claim)
     if holder(state, claim, borrows=borrows) is not None:
         return False
     failure = first_failure(state, claim)
@@ -116,7 +116,7 @@ def _try(run: Run, claim: Claim) -> bool:
 
 def key(state: PoolState, claim: Claim) -> tuple[object, ...]:
     """The admission order's key: smallest first."""
-    tier = 1 if projection.borrows(claim) else 0
+    tier = 1 if would_borrow(claim) else 0
     if claim.starved:
         return tier, 0, claim.arrival
     path = tuple((ratio(state, node), node.id.encode()) for node in reversed(claim.leaf.path))

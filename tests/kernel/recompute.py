@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from schemas.records import ClaimState
 from streams.kernel import PoolState, projection, queue
-from streams.kernel.claims import Claim
+from streams.kernel.claims import Claim, would_borrow
 from streams.kernel.guards import holder
 from streams.kernel.tree import Node
 
@@ -91,5 +91,5 @@ def _counts(state: PoolState, claim: Claim) -> bool:
     """Whether a claim counts as awaiting now (§5.1)."""
     if not claim.awaiting or claim.state is not ClaimState.WAITING:
         return False
-    borrows = projection.borrows(claim)
+    borrows = would_borrow(claim)
     return not borrows and holder(state, claim, borrows=borrows) is None
