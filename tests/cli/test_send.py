@@ -148,6 +148,8 @@ def test_watching_ends_well_when_it_is_interrupted(
     process: Callable[..., subprocess.Popen[str]], pool: Pool, tmp_path: Path
 ) -> None:
     """What stands is printed, then it follows; Ctrl-C ends it with 0."""
+    # A shell starts what runs in its background deaf to Ctrl-C, and a child inherits that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     pool("send", "-", "--data", tmp_path, given=_lines(OPENED))
     watching = process("watch", "--data", tmp_path, "--json")
     assert watching.stdout is not None
