@@ -72,7 +72,10 @@ class Header:
         found = [
             column
             for column in self.columns
-            if column.unit and kind(column.unit) is not None and not _BOUND.search(column.name)
+            if column.unit
+            and kind(column.unit) is not None
+            and not _BOUND.search(column.name)
+            and not column.name[:1].isdigit()
         ]
         return found[0] if len(found) == 1 else None
 

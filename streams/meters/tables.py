@@ -2,8 +2,10 @@
 
 Not here: what the columns mean (`streams.meters.mapping`).
 
-1. The header is the mapping's own, or the first line that is no comment; where it comes again it is
-   passed over. A line that begins with `#` is a comment.
+1. The header is the mapping's own, or the first line that the format understands; what stands
+   before it (a tool's greeting, an error) is refused line by line. A line that begins with `#` is
+   a comment. Where the header comes again it is passed over; where another one comes, as in logs
+   that were appended to each other, the rows below are read by that one.
 2. A row has exactly the header's fields and its newline. Fewer fields are a torn line, more are no
    row of this table.
 """
@@ -22,45 +24,101 @@ from streams.meters.rows import RowReader
 from streams.meters.text import Line, Source, torn
 
 COLUMNS_MAX = 1024
+PREAMBLE_LINES_MAX = 1024
+"""So many lines may stand before the header."""
 
 
 def read_table(
     source: Source, plan: Callable[[Sequence[str]], Mapping], options: Options
 ) -> Iterator[Item]:
     """The samples of a table; `plan` makes the mapping from the header. Raises MeterError."""
-    header: list[str] = []
-    separator = ""
-    reader: RowReader | None = None
+    table = _Table(plan, options)
     for line in source:
         if not isinstance(line, Line):
             yield line
-            continue
-        if line.text.startswith("#"):
-            continue
-        if reader is None:
-            separator = separator_of(line.text)
-            header = cells(line.text, separator)
-            mapping = plan(header)
-            reader = RowReader(mapping, options)
-            if mapping.separator and mapping.separator != separator:
-                separator = mapping.separator
-                header = cells(line.text, separator)
-            if not mapping.header:
-                continue
-            header = list(mapping.header)
-        yield from _row(line, separator, header, reader)
+        elif not line.text.startswith("#"):
+            yield from table.take(line)
+    table.end()
 
 
-def _row(line: Line, separator: str, header: list[str], reader: RowReader) -> Iterator[Item]:
-    found = cells(line.text, separator)
+class _Table:
+    """A table as it is read: the header that holds, and what stood before the first one."""
+
+    def __init__(self, plan: Callable[[Sequence[str]], Mapping], options: Options) -> None:
+        self._plan = plan
+        self._options = options
+        self._separator = ","
+        self._header: list[str] = []
+        self._reader: RowReader | None = None
+        self._turns: dict[str, int] = {}
+        self._before: list[Refusal] | None = []
+        """What was refused so far; None: the first header came."""
+        self._trouble: MeterError | None = None
+
+    def take(self, line: Line) -> Iterator[Item]:
+        """A line's samples. Raises MeterError where no header comes at all."""
+        found = cells(line.text, self._separator)
+        if self._reader is not None and self._names_columns(found):
+            if found == self._header:
+                return
+            self._reader = None
+        if self._reader is None:
+            self._reader = self._begun(line)
+            if self._reader is None:
+                yield from self._refused(line)
+                return
+            yield from self._before or ()
+            self._before = None
+            found = cells(line.text, self._separator)
+        yield from _row(line, found, self._header, self._reader)
+
+    def end(self) -> None:
+        """The source ends. Raises MeterError if it had no header."""
+        if self._before is not None and self._trouble is not None:
+            raise self._trouble
+
+    def _begun(self, line: Line) -> RowReader | None:
+        """The reader of what follows, if the line is a header or a mapping brings its own."""
+        separator = separator_of(line.text)
+        try:
+            mapping = self._plan(cells(line.text, separator))
+        except MeterError as error:
+            self._trouble = self._trouble or error
+            return None
+        self._separator = mapping.separator or separator
+        self._header = list(mapping.header) or cells(line.text, self._separator)
+        return RowReader(mapping, self._options, self._turns)
+
+    def _names_columns(self, found: Sequence[str]) -> bool:
+        """Whether a line's cells are names of columns, of this header or of another."""
+        known = sum(cell in self._header for cell in found if not cell.isdigit())
+        return found == self._header or known * 2 >= max(len(found), 3)
+
+    def _refused(self, line: Line) -> Iterator[Refusal]:
+        """A line under no header: told at once, or kept until there is one."""
+        refusal = _not_a_row(line, "no header that is understood stands before it")
+        if self._before is None:
+            yield refusal
+        elif len(self._before) >= PREAMBLE_LINES_MAX:
+            assert self._trouble is not None
+            raise self._trouble
+        else:
+            self._before.append(refusal)
+
+
+def _row(line: Line, found: list[str], header: list[str], reader: RowReader) -> Iterator[Item]:
     if found == header:
         return
     if len(found) < len(header) or not line.whole:
         yield torn(line)
     elif len(found) > len(header):
-        yield Refusal(code=Code.NOT_A_ROW, place=line.place, raw=line.text[:200])
+        yield _not_a_row(line)
     else:
         yield from reader.read(Row(place=line.place, cells=dict(zip(header, found, strict=True))))
+
+
+def _not_a_row(line: Line, detail: str = "") -> Refusal:
+    return Refusal(code=Code.NOT_A_ROW, place=line.place, raw=line.text[:200], detail=detail)
 
 
 def read_pairs(source: Source, mapping: Mapping, options: Options) -> Iterator[Item]:
@@ -74,7 +132,7 @@ def read_pairs(source: Source, mapping: Mapping, options: Options) -> Iterator[I
             if not line.whole:
                 yield torn(line)
             elif not all(middle for _, middle, _ in pairs):
-                yield Refusal(code=Code.NOT_A_ROW, place=line.place, raw=line.text[:200])
+                yield _not_a_row(line)
             else:
                 found = {name.strip(): value.strip() for name, _, value in pairs}
                 yield from reader.read(Row(place=line.place, cells=found))
