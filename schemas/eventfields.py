@@ -138,15 +138,22 @@ class FieldReader:
         ]
 
     def policy(self, value: Any) -> dict[str, Value]:
-        """A map whose members the kernel judges; decimal strings become integers here."""
-        return {key: self._policy_value(member) for key, member in as_map(value).items()}
+        """A map whose members the kernel judges; an integer of the profile's may be a string.
 
-    def _policy_value(self, value: Any) -> Any:
-        if type(value) is dict:
-            return {key: self._policy_value(member) for key, member in value.items()}
-        if self.from_json and type(value) is str and _DECIMAL.fullmatch(value):
-            return int(value)
-        return value
+        What the profile does not know stays as given: a repeat is told by the fields as given.
+        """
+        policy = self._integers(as_map(value), _POLICY_INTEGERS)
+        if type(policy.get("idle")) is dict:
+            policy["idle"] = self._integers(policy["idle"], _IDLE_INTEGERS)
+        return policy
+
+    def _integers(self, given: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
+        return {
+            name: int(value)
+            if self.from_json and name in names and type(value) is str and _DECIMAL.fullmatch(value)
+            else value
+            for name, value in given.items()
+        }
 
     def meta(self, value: Any) -> dict[str, Value]:
         try:
@@ -180,6 +187,19 @@ def as_list(value: Any) -> list[Any]:
     return value
 
 
+_POLICY_INTEGERS = frozenset(
+    {
+        "aging_ms",
+        "reserve_after_ms",
+        "max_wait_ms",
+        "disruption_ppm",
+        "min_samples",
+        "history",
+        "meter_slack_ms",
+        "power_limit_uw",
+    }
+)
+_IDLE_INTEGERS = frozenset({"threshold_uw", "window_ms"})
 _NODE_FIELDS = {
     "id": "text",
     "guarantee": "amounts",

@@ -319,6 +319,21 @@ def test_content_is_the_fields_as_given() -> None:
     assert len({content(), *others}) == 1 + len(others)
 
 
+def test_a_policys_unknown_members_stay_as_given() -> None:
+    """Only where the profile knows an integer is a decimal string one."""
+    idle = {"window_ms": "60000", "more": "2"}
+    given = {"aging_ms": "1", "speed": "1", "idle": idle, "disruption_ppm": None}
+    event = {"pool": "p", "type": "policy.set", "policy": given}
+    found = parse_event(event, from_json=True)
+    assert isinstance(found, Event)
+    assert found.fields["policy"] == {
+        "aging_ms": 1,
+        "speed": "1",
+        "idle": {"window_ms": 60_000, "more": "2"},
+        "disruption_ppm": None,
+    }
+
+
 # --- records ------------------------------------------------------------------------------------
 
 
