@@ -19,48 +19,106 @@ from __future__ import annotations
 from streams.kernel import projection, queue
 from streams.kernel.state import PoolState
 from streams.kernel.surplus import ceiling, room
-from streams.kernel.tree import Node, Rivals
+from streams.kernel.tree import Node
+
+_FINE = 2**64
+_ANY = -(2**200)
+"""Less than any ceiling: nothing is asked of it."""
 
 
-def hopeful(state: PoolState, node: Node) -> dict[Node, None]:
+class Rivals:
+    """A node's waiting children by what its ceiling in devices must be for a claim below to fit.
+
+    A child that borrows and contends is in `needs`: what it would then borrow, that for its weight
+    (`_FINE` parts, floored), and how much more that is than now. Any other is in `others`: what
+    must be left of the surplus. `least`: the smallest by weight; `threshold`: what the node's own
+    ceiling must reach for any of them.
+    """
+
+    __slots__ = ("least", "needs", "others", "threshold")
+
+    def __init__(self) -> None:
+        self.needs: dict[Node, tuple[int, int, int]] = {}
+        self.others: dict[Node, int] = {}
+        self.least = 0
+        self.threshold = _ANY
+
+    def place(self, child: Node) -> None:
+        """Find a child's place anew."""
+        self.needs.pop(child, None)
+        self.others.pop(child, None)
+        if child.waiting == 0:
+            return
+        demand = queue.least(child)[0]
+        if demand == 0:
+            self.others[child] = _ANY
+            return
+        used, promised = child.usage[0], child.guarantee[0]
+        threshold = _ANY if child.is_leaf else _rivals(child).threshold
+        wanted = max(used + demand, threshold)
+        if wanted <= promised:
+            self.others[child] = _ANY
+        elif used > promised and child.contenders[0]:
+            need = wanted - promised
+            self.needs[child] = (need * _FINE // child.weight, need, wanted - used)
+        else:
+            self.others[child] = wanted - (used if child.lends[0] or used > promised else promised)
+
+    def settle(self, node: Node) -> None:
+        """Find the least of them, whose rivals these are."""
+        left = min(self.others.values(), default=None)
+        if self.needs:
+            self.least = min(self.needs.values())[0]
+            pot = -(-self.least * node.contend_weight[0] // _FINE)
+            rest = pot - node.contend_borrowed[0]
+            left = rest if left is None else min(left, rest)
+        self.threshold = _ANY
+        if left is not None:
+            self.threshold = max(_ANY, left + node.kept[0] + node.borrowed[0])
+
+
+def hopeful(state: PoolState, node: Node) -> list[Node]:
     """The waiting children of a node, without those whose share of devices holds nothing more.
 
     Children that borrow and contend have the same surplus and pot (§4.2), so their ceilings are
     compared at once: `need > floor(pot * weight / weights)` is `need * weights > pot * weight`.
     """
-    if node.hopeful_version == state.version:
-        return node.hopeful
-    if node.rivals is None:
-        node.rivals = _rivals(node)
-    rivals, others, least_need, its_weight = node.rivals
-    surplus = _ceilings(state, node)[0] - node.kept[0]
-    left = surplus - node.borrowed[0]
-    pot = left + node.contend_borrowed[0]
-    weights = node.contend_weight[0]
-    found = dict.fromkeys(others)
-    if least_need * weights <= pot * its_weight:
-        for need, weight, demand, child in rivals:
-            if demand <= left and need * weights <= pot * weight:
-                found[child] = None
-    node.hopeful, node.hopeful_version = found, state.version
+    if node.hopeful_version != state.version:
+        node.hopeful, node.hopeful_version = _hopeful(state, node), state.version
+    return node.hopeful
+
+
+def _hopeful(state: PoolState, node: Node) -> list[Node]:
+    rivals = _rivals(node)
+    top = _ceilings(state, node)[0]
+    if top < rivals.threshold:
+        return []
+    left = top - node.kept[0] - node.borrowed[0]
+    found = [child for child, short in rivals.others.items() if short <= left]
+    if rivals.needs:
+        pot = left + node.contend_borrowed[0]
+        weights = node.contend_weight[0]
+        if rivals.least * weights <= pot * _FINE:
+            found += [
+                child
+                for child, (_, need, more) in rivals.needs.items()
+                if more <= left and need * weights <= pot * child.weight
+            ]
     return found
 
 
 def _rivals(node: Node) -> Rivals:
-    rivals: list[tuple[int, int, int, Node]] = []
-    others: list[Node] = []
-    for child in node.waiting_children:
-        demand = queue.least(child)[0]
-        borrowed = child.usage[0] - child.guarantee[0]
-        if demand == 0 or borrowed <= 0 or not child.contenders[0]:
-            others.append(child)
-        else:
-            rivals.append((borrowed + demand, child.weight, demand, child))
-    least_need, its_weight = 0, 1
-    for number, (need, weight, _, _) in enumerate(rivals):
-        if number == 0 or need * its_weight < least_need * weight:
-            least_need, its_weight = need, weight
-    return rivals, others, least_need, its_weight
+    """A node's rivals, those that moved put in their place."""
+    rivals = node.rivals
+    if rivals is None:
+        rivals = node.rivals = Rivals()
+        node.moved = dict.fromkeys(node.waiting_children)
+    if node.moved:
+        for child in node.moved:
+            rivals.place(child)
+        node.moved.clear()
+        rivals.settle(node)
+    return rivals
 
 
 def hopeless(state: PoolState, node: Node) -> bool:

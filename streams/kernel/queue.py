@@ -159,10 +159,10 @@ def count(leaf: Node, step: int) -> None:
             return
         if node.waiting == 0:
             del parent.waiting_children[node]
-            parent.rivals = None
+            parent.moved[node] = None
         elif node not in parent.waiting_children:
             parent.waiting_children[node] = None
-            parent.rivals = None
+            parent.moved[node] = None
         node = parent
 
 
@@ -172,11 +172,11 @@ def _find_least(leaf: Node) -> None:
     leaf.least = [amounts.least() for amounts in leaf.amounts] if leaf.queue else None
     if leaf.least == before:
         return
-    node = leaf.parent
-    while node is not None:
-        node.least = None
-        node.rivals = None
-        node = node.parent
+    for node in leaf.path:
+        parent = node.parent
+        assert parent is not None
+        parent.least = None
+        parent.moved[node] = None
 
 
 def least(node: Node) -> list[int]:

@@ -19,15 +19,12 @@ from schemas import records
 from schemas.records import ROOT
 
 if TYPE_CHECKING:
+    from streams.kernel.bounds import Rivals
     from streams.kernel.claims import Claim
     from streams.kernel.queue import Multiset, Shape, ShapeKey
 
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*")
 
-Rivals = tuple[list[tuple[int, int, int, "Node"]], list["Node"], int, int]
-"""Of a node's waiting children those that borrow devices and contend, each with (what would then
-be borrowed, its weight, its least demand); the other waiting children; and, of the rival that
-needs least for its weight, what it needs and its weight (`bounds`)."""
 TreeFault = tuple[str, str]
 """(id, rule) of the first offending node."""
 
@@ -41,8 +38,9 @@ class Node:
     this node takes of its parent, `shifted` the sum of its children's. `unlent` sums what
     the children do not lend. `victims` are a leaf's live claims in the order of §5.2 (None: to be
     sorted), `candidates` the first to be reclaimed below the node, per resource (None: to be
-    found). `constrained`: something on the path has a
-    limit, a bound on live claims, or does not borrow. `path` runs from here up to below the root.
+    found). `constrained`: something on the path has a limit, a bound on live claims, or does not
+    borrow. `rivals` are its waiting children by what they need (`bounds`), `moved` those of its
+    children whose place there is to be found anew. `path` runs from here up to below the root.
     """
 
     __slots__ = (
@@ -74,6 +72,7 @@ class Node:
         "live_claims",
         "max_live",
         "max_waiting",
+        "moved",
         "occupied",
         "over",
         "parent",
@@ -124,7 +123,8 @@ class Node:
         self.awaited = [0] * size
         self.projections = 0
         self.rivals: Rivals | None = None
-        self.hopeful: dict[Node, None] = {}
+        self.moved: dict[Node, None] = {}
+        self.hopeful: list[Node] = []
         self.hopeful_version = -1
         self.constrained = False
         self.amounts: list[Multiset] = []

@@ -33,7 +33,7 @@ def add(leaf: Node, position: int, amount: int) -> None:
         parent = node.parent
         if parent is None:
             return
-        parent.rivals = None
+        parent.moved[node] = None
         promised = node.guarantee[position]
         if old <= promised and new <= promised:
             if node.lends[position]:
@@ -82,7 +82,7 @@ def contend(leaf: Node, positions: Sequence[int], step: int) -> None:
     for node in leaf.path:
         parent = node.parent
         assert parent is not None
-        parent.rivals = None
+        parent.moved[node] = None
         for position in positions:
             before = node.contenders[position]
             node.contenders[position] = before + step
