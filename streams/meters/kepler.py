@@ -7,7 +7,8 @@ a model says. The text does not say which: ModelBased.
    processes, which share the node's energy out by a model of Kepler's own. The others are nested.
 2. Of a node's zones those are booked that are disjoint (`streams.meters.once`).
 3. Idle and dynamic joules of a zone are disjoint, and each is a meter of its own; `active` and
-   `idle` beside a zone's total lie inside it.
+   `idle` beside a zone's total lie inside it. Joules without a zone are the sum of the zones.
+4. Zones of one name are told apart by their socket: a label, or the powercap path.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ FORM = "kepler"
 LEVELS = ("node", "vm", "pod", "container", "process")
 _OLD = re.compile(r"kepler_(node|vm|pod|container|process)_([a-z]+)_joules_total")
 _NEW = re.compile(r"kepler_(node|vm|pod|container|process)_cpu(_active|_idle)?_joules_total")
-_NODE_EXPORTER = re.compile(r"node_rapl_([a-z]+)_joules_total")
+_SUM = re.compile(r"kepler_(node|vm|pod|container|process)_joules_total")
+_NODE_EXPORTER = re.compile(r"node_rapl_([a-z][a-z0-9_]*)_joules_total")
+_SOCKET = re.compile(r"-rapl(?:-mmio)?:(\d+)")
+_MODES = ("", "idle", "dynamic")
 _NODES = ("node", "node_name", "exported_instance", "instance", "hostname")
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "vm": ("vm_id", "vm_name"),
@@ -113,18 +117,22 @@ def _energy(series: Series) -> _Energy | None:
     labels = series.labels
     matched = _NEW.fullmatch(series.name)
     if matched is not None:
-        zone, path = labels.get("zone", "package"), labels.get("path", "")
-        socket = path.rpartition(":")[2] if zone == "package" else ""
+        zone, socket = labels.get("zone", "package"), _SOCKET.search(labels.get("path", ""))
         return _Energy(
-            level=matched[1], zone=_numbered(zone, socket), inside=(matched[2] or "").strip("_")
+            level=matched[1],
+            zone=_numbered(zone, socket[1] if socket else ""),
+            inside=(matched[2] or "").strip("_"),
         )
+    matched = _SUM.fullmatch(series.name)
+    if matched is not None:
+        return _Energy(level=matched[1], zone="", mode=labels.get("mode", ""))
     matched = _NODE_EXPORTER.fullmatch(series.name)
     if matched is not None:
         return _Energy(level="node", zone=_numbered(matched[1], labels.get("index", "")))
     matched = _OLD.fullmatch(series.name)
     if matched is None:
         return None
-    zone = _numbered(matched[2], labels.get("package", ""))
+    zone = _numbered(matched[2], labels.get("package") or labels.get("index", ""))
     return _Energy(level=matched[1], zone=zone, mode=labels.get("mode", ""))
 
 
@@ -138,6 +146,10 @@ def _fault(found: _Energy, options: Options) -> tuple[Code, str] | None:
         return Code.NESTED, f"the level {options.level} is booked"
     if found.inside:
         return Code.NESTED, f"{found.inside} joules lie inside the zone's total"
+    if not found.zone:
+        return Code.NESTED, "the sum of its zones"
+    if found.mode not in _MODES:
+        return Code.NESTED, f"nobody knows whether {found.mode} joules lie inside others"
     return domain_fault(found.zone, options.domains)
 
 

@@ -3,9 +3,10 @@
 Not here: which metric means what (`streams.meters.dcgm`, `streams.meters.kepler`).
 
 1. A value is kept as text: words where a number should be are for `answers` to judge.
-2. A trailing integer is the sample's own instant in ms.
+2. A trailing number is the sample's own instant: whole ms, or seconds with a fraction, as
+   OpenMetrics has it. An exemplar behind ` # ` is passed over.
 3. `# scrape INSTANT` is this project's comment for when a saved scrape was taken; other comments
-   are passed over. A scrape ends there, or where a series comes again.
+   are passed over. A scrape ends there; without such marks it ends where a series comes again.
 4. A line that is no sample is refused, and so is the last one without its newline.
 """
 
@@ -15,6 +16,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from streams.meters.answers import exactly
 from streams.meters.codes import Code
 from streams.meters.options import Options
 from streams.meters.records import Break, Refusal
@@ -53,9 +55,13 @@ def scrapes(source: Source, options: Options) -> Iterator[Scrape | Refusal | Bre
     """The scrapes of a recording, in order."""
     scrape = Scrape(at_ms=options.at_ms)
     seen: set[tuple[str, frozenset[tuple[str, str]]]] = set()
-    number = 0
+    number, marked = 0, False
     for line in source:
         if not isinstance(line, Line):
+            if isinstance(line, Break) and scrape.series:
+                yield _placed(scrape, options, number)
+                number += 1
+                scrape, seen = Scrape(at_ms=options.at_ms), set()
             yield line
             continue
         stamp = line.text.startswith(SCRAPE)
@@ -64,7 +70,9 @@ def scrapes(source: Source, options: Options) -> Iterator[Scrape | Refusal | Bre
             yield one
             continue
         key = None if one is None else (one.name, frozenset(one.labels.items()))
-        if (stamp and scrape.series) or key in seen or len(seen) >= SERIES_MAX:
+        again = key in seen and not marked
+        marked = marked or stamp
+        if (stamp and scrape.series) or again or len(scrape.series) >= SERIES_MAX:
             yield _placed(scrape, options, number)
             number += 1
             scrape, seen = Scrape(at_ms=options.at_ms), set()
@@ -93,10 +101,11 @@ def _series(line: Line) -> Series | Refusal:
     if not line.whole:
         return torn(line)
     labels, rest = parsed
-    value, own_ms = rest.strip(), None
+    value, own_ms = rest.partition(" # ")[0].strip(), None
     words = value.rsplit(None, 1)
-    if len(words) == 2 and words[1].lstrip("-").isdigit() and words[1].isascii():
-        value, own_ms = words[0], instant_ms(words[1])
+    stamp_ms = instant_ms(words[1]) if len(words) == 2 and exactly(words[1]) is not None else None
+    if stamp_ms is not None:
+        value, own_ms = words[0], stamp_ms
     return Series(place=line.place, name=head[1], labels=labels, value=value, own_ms=own_ms)
 
 

@@ -130,3 +130,81 @@ def test_what_a_tool_says_before_its_header_is_refused_and_passed() -> None:
     found = findings(text, "amdsmi")
     assert found.booked == [("gpu-0", START, START + 1000, 42_664_000, HW)]
     assert found.refused == [(1, Code.NOT_A_ROW)]
+
+
+ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
+POWER = "DCGM_FI_DEV_POWER_USAGE"
+
+
+def scraped(text: str, *values: object, every_s: int = 10) -> str:
+    """Scrapes of a text, `@` standing for each one's value."""
+    return "".join(
+        f"# scrape {S + at * every_s}\n{text.replace('@', str(value))}"
+        for at, value in enumerate(values)
+    )
+
+
+def test_openmetrics_has_seconds_exemplars_and_an_end() -> None:
+    """Its instants are seconds with a fraction; thousands parted by a blank are no instant."""
+    series = f'{ENERGY}{{UUID="GPU-1"}} '
+    text = f"# TYPE {ENERGY} counter\n{series}1000000 {S}.123\n# EOF\n"
+    text += f'{series}1100000 {S + 1}.123 # {{trace_id="a"}} 5 {S}.5\n# EOF\n'
+    found = findings(text, "dcgm")
+    assert found.booked == [("GPU-1", START + 123, START + 1123, 100_000_000, HW)]
+    thousands = findings(scraped(f"{series}1 000\n", ""), "dcgm")
+    assert thousands.refused == [(2, Code.NOT_A_NUMBER)]
+
+
+def test_a_series_that_is_printed_twice_does_not_end_a_marked_scrape() -> None:
+    """What stands below it is of the same instant."""
+    energy, power = f'{ENERGY}{{UUID="GPU-1"}} @\n', f'{POWER}{{UUID="GPU-1"}} 100\n'
+    found = findings(scraped(energy * 2 + power, 1_000_000, 2_000_000), "dcgm")
+    assert found.booked == [("GPU-1", START, START + 10_000, 1_000_000_000, HW)]
+    assert [code for _, code in found.refused] == [Code.DUPLICATE_STAMP] * 2
+
+
+def test_two_recordings_of_scrapes_are_not_measured_across() -> None:
+    """The scrape before `--` belongs to what stands before it."""
+    one = scraped(f'{ENERGY}{{UUID="GPU-1"}} @\n', 1_000_000, 1_010_000)
+    found = findings(one + "--\n" + one.replace(str(S)[:7], str(S + 1000)[:7]), "dcgm")
+    assert len(found.booked) == 2 and found.unknown == []
+
+
+def test_a_partition_that_is_named_by_its_own_uuid_is_its_boards() -> None:
+    """The board's total under a partition's UUID is no second board."""
+    text = f'{ENERGY}{{gpu="0",UUID="MIG-a",Hostname="h"}} @\n'
+    text += f'{ENERGY}{{gpu="0",UUID="GPU-1",Hostname="h"}} @\n'
+    found = findings(scraped(text, 1_000_000, 2_000_000), "dcgm")
+    assert [(device, uj) for device, _, _, uj, _ in found.booked] == [("GPU-1", 1_000_000_000)]
+    assert [code for _, code in found.refused] == [Code.SAME_TOTAL] * 2
+
+
+def test_boards_with_the_same_index_belong_to_the_hosts_that_were_scraped() -> None:
+    """Two targets' first boards are two, also where only the scraper says which."""
+    text = "".join(f'{ENERGY}{{gpu="0",instance="{one}:9400"}} @\n' for one in "ab")
+    found = findings(scraped(text, 1_000_000, 2_000_000), "dcgm")
+    assert [device for device, *_ in found.booked] == ["a:9400/gpu-0", "b:9400/gpu-0"]
+
+
+def test_each_sockets_zones_are_meters_of_their_own() -> None:
+    """Two memories, two GPUs of a node, a package by its die: none hides the other."""
+    text = "".join(
+        f'kepler_node_cpu_joules_total{{zone="dram",path="/sys/intel-rapl:{one}:1"}} @\n'
+        f'kepler_node_gpu_joules_total{{mode="dynamic",index="{one}"}} @\n'
+        for one in range(2)
+    )
+    text += 'node_rapl_package_0_die_joules_total{index="1"} @\n'
+    found = findings(scraped(text, 100, 400), "kepler", host="n")
+    assert [device for device, *_ in found.booked] == [
+        "n/dram-0", "n/gpu-0/dynamic", "n/dram-1", "n/gpu-1/dynamic", "n/package_0_die-1",
+    ]  # fmt: skip
+    assert found.refused == []
+
+
+def test_sums_of_zones_and_unknown_modes_are_named_and_not_booked() -> None:
+    """Energy that is not booked is refused by name, not passed over."""
+    text = 'kepler_node_joules_total{instance="n7"} @\n'
+    text += 'kepler_node_package_joules_total{instance="n7",mode="absolute"} @\n'
+    found = findings(scraped(text, 100, 400), "kepler")
+    assert found.booked == []
+    assert [code for _, code in found.refused] == [Code.NESTED] * 4
