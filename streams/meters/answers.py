@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from streams.meters.codes import Code
+from streams.meters.units import unit_name
 
 NUMBER_CHARACTERS_MAX = 64
 EXPONENT_MAX = 30
@@ -31,7 +32,10 @@ WORDS_FOR_NOTHING = frozenset(
         "err", "err!", "error", "error!", "timeout", "disabled", "no reading", "no data",
         "insufficient permissions", "permission denied", "gpu is lost", "gpu requires reset",
         "requested functionality has been deprecated", "deprecated", "function not found",
-        "invalid argument", "empty value", "in use",
+        "invalid argument", "empty value", "in use", "in use by another client",
+        "requires reset", "reset required", "no permission", "not permitted", "access denied",
+        "uninitialized", "driver not loaded", "library not found", "corrupted inforom",
+        "interrupt request issue", "n/a (secondary die)", "secondary die",
         "failed to convert to string", "error - failed to convert to string",
     }
 )  # fmt: skip
@@ -55,6 +59,8 @@ _OVERFLOW_LEAST = 10**9
 _OVERFLOW_PARTS = 10**9
 """So close, as one part in this, the digits are those of an overflow."""
 
+NVML_ERROR = "NVMLError_"
+_WORD_BEGINS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
 
 
@@ -109,7 +115,12 @@ def _has_digits_of(exact: Fraction, overflow: int) -> bool:
 
 
 def _word(text: str) -> str:
-    """A cell as it is compared with the list."""
+    """A cell as it is compared with the list: `[N/A]`, `N/A W`, `NVMLError_NotSupported`."""
+    head, _, unit = text.rpartition(" ")
+    if head and unit_name(unit) is not None:
+        text = head.strip()
+    if text.startswith(NVML_ERROR):
+        text = _WORD_BEGINS.sub(" ", text.removeprefix(NVML_ERROR))
     if len(text) > 1 and (text[0], text[-1]) in (("[", "]"), ("(", ")"), ("<", ">")):
         text = text[1:-1]
     return " ".join(text.lower().split())

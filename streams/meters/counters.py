@@ -5,10 +5,12 @@ What they can tell: energy since a driver or a machine started, at a known resol
 1. `nvml`: a running total in mJ (`total_energy_consumption`), a draw in mW (`power_usage`); any
    other unit stands in the column's name.
 2. `amdsmi`: raw counts of 2**-16 J, whatever resolution is printed beside them; or the tool's own
-   J. Where a dump has both, the counts.
+   J. Where a dump has both, the counts. What the library itself returns calls its counts `power`
+   and its device's clock `timestamp`, in ns.
 3. `rapl`: `energy_uj`, with `max_energy_range_uj` where it is given. Packages and memory are
    booked; cores lie inside packages, and a platform contains them (`streams.meters.once`). A zone
-   that only has a number is a package if it is `intel-rapl:0`; of others nobody knows.
+   that only has a number is a package if it is `intel-rapl:0`; of others nobody knows. What
+   `intel-rapl-mmio` shows is the same package again, through another register.
 4. A column of energy in an unknown unit is refused row by row: no unit is assumed.
 """
 
@@ -19,10 +21,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from streams.meters.cells import Row
+from streams.meters.codes import Code
 from streams.meters.headers import Column, Header
 from streams.meters.mapping import DeviceField, Field, Mapping, MeterField
 from streams.meters.options import Options
-from streams.meters.records import Item, Obtained, Quantity, Scope
+from streams.meters.records import Item, Obtained, Quantity, Refusal, Scope
 from streams.meters.rows import RowReader
 from streams.meters.stamps import instant_ms
 from streams.meters.tables import read_series, read_table
@@ -44,7 +47,9 @@ _ENERGIES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 _POWERS = ("power_usage", "power", "power_draw", "socket_power", "current_socket_power",
            "average_socket_power", "power_average")  # fmt: skip
-_COUNTS = ("count", "energy_count", "raw_count", "energy_accumulator", "counter", "accumulator")
+_COUNTS = ("count", "energy_count", "raw_count", "energy_accumulator", "energy_counter", "counter",
+           "accumulator")  # fmt: skip
+_LIBRARYS_COUNTS, _LIBRARYS_STAMP = "power", "timestamp"
 _RESOLUTIONS = ("counter_resolution", "resolution", "resolution_reported", "energy_resolution")
 _KNOWN_UNITS = {
     (NVML, "total_energy_consumption"): "mJ",
@@ -57,8 +62,10 @@ _KNOWN_UNITS = {
     (RAPL, "energy_uj"): "uJ",
 }
 """What these names mean where a header says no unit: they are defined so by what prints them."""
-_DOMAINS = ("domain", "zone", "zone_name", "rapl_domain", "name")
-_SYSFS = re.compile(r"(.*?)((?:intel-rapl|amd-rapl)(?:-mmio)?:[0-9:]+)/(\w+)[:=\s]+(.*)")
+_DOMAINS = ("domain", "zone_name", "rapl_domain", "name", "zone")
+_ZONE = "zone"
+_SYSFS = re.compile(r"(.*?)((?:intel-rapl|amd-rapl)(?:-mmio)?:[0-9:]+)/([\w/]+)[:=\s]+(.*)")
+_MMIO = "-mmio:"
 
 
 def read_nvml(source: Source, options: Options) -> Iterator[Item]:
@@ -73,9 +80,9 @@ def read_amdsmi(source: Source, options: Options) -> Iterator[Item]:
 
 def read_rapl(source: Source, options: Options) -> Iterator[Item]:
     """The samples of a RAPL dump in any of its three shapes. Raises MeterError."""
-    first, whole = peeked(source)
-    text = "" if first is None else first.text
-    if _SYSFS.match(text):
+    ahead, whole = peeked(source, 2)
+    text = ahead[0].text if ahead else ""
+    if any(_SYSFS.match(line.text) for line in ahead):
         return _sysfs(whole, options)
     if text.strip().replace(".", "", 1).isdigit():
         return read_series(whole, _series_plan(), options)
@@ -87,15 +94,23 @@ def _plan(cells: Sequence[str], form: str) -> Mapping:
     fields = _fields(header, form)
     device_stamp = header.first(_DEVICE_STAMPS)
     stamp = header.stamp()
-    if device_stamp is not None and stamp == (device_stamp.header,):
+    if _librarys(header, form) and device_stamp is None:
+        device_stamp = header.first((_LIBRARYS_STAMP,))
+        stamp = header.stamp(but=_LIBRARYS_STAMP)
+    elif device_stamp is not None and stamp == (device_stamp.header,):
         device_stamp = None
     limit, resolution = header.first(_LIMITS), header.first(_RESOLUTIONS)
     boot, counts = header.first(_BOOTS), fields[0].value.unit == COUNT
     return Mapping(
         form=form,
         fields=fields,
-        devices=tuple(one for one in header.devices() if one.column != fields[0].domain),
+        devices=tuple(
+            one
+            for one in header.devices(*((_ZONE,) if form == RAPL else ()))
+            if one.column != fields[0].domain
+        ),
         device="host" if form == RAPL else "",
+        host=header.host(),
         stamp=stamp,
         device_stamp=None if device_stamp is None else Field(
             columns=(device_stamp.header,), unit=device_stamp.unit or "ns"
@@ -112,6 +127,8 @@ def _fields(header: Header, form: str) -> tuple[MeterField, ...]:
     """The counter, and the power as its witness; one of them must be there."""
     fields: list[MeterField] = []
     counts = header.first(_COUNTS) if form == AMDSMI else None
+    if _librarys(header, form):
+        counts = header.first((_LIBRARYS_COUNTS,))
     energies = [counts] if counts is not None else header.every(_ENERGIES[form])
     only = None if energies else header.only(energy_unit)
     energies += [] if only is None else [only]
@@ -119,7 +136,7 @@ def _fields(header: Header, form: str) -> tuple[MeterField, ...]:
         unit = COUNT if counts is not None else _unit(energies[0], form)
         fields.append(_counter(header, energies[0], unit, form))
     power = header.first(_POWERS) or header.only(power_unit)
-    if power is not None:
+    if power is not None and power is not counts:
         fields.append(
             MeterField(
                 quantity=Quantity.POWER,
@@ -131,6 +148,14 @@ def _fields(header: Header, form: str) -> tuple[MeterField, ...]:
     if not fields:
         raise header.needs((*_ENERGIES[form][:2], _POWERS[0]))
     return tuple(fields)
+
+
+def _librarys(header: Header, form: str) -> bool:
+    """Whether a dump's names are the AMD library's own: `power` beside its resolution."""
+    power = header.first((_LIBRARYS_COUNTS,))
+    if form != AMDSMI or power is None or power.unit or header.first(_COUNTS) is not None:
+        return False
+    return header.first(_RESOLUTIONS) is not None
 
 
 def _counter(header: Header, energy: Column, unit: str, form: str) -> MeterField:
@@ -215,6 +240,15 @@ def _dump(
 ) -> Iterator[Item]:
     turn_ms = options.at_ms if options.at_ms is not None else options.turn_ms(number)
     for zone, found in zones.items():
+        if _MMIO in zone and zone.replace(_MMIO, ":") in zones:
+            yield Refusal(
+                code=Code.SAME_TOTAL,
+                place=found.place,
+                device=zone,
+                raw=found.files.get("energy_uj", ""),
+                detail="the package's own register is there too",
+            )
+            continue
         socket = zone.split(":")[1]
         stamped = {"stamp": stamp or str(turn_ms or ""), "socket": f"socket-{socket}"}
         cells = {**stamped, **found.files}

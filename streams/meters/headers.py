@@ -27,7 +27,8 @@ UUIDS = ("uuid", "gpu_uuid", "gpu_id_uuid", "device_uuid")
 SERIALS = ("serial", "gpu_serial", "board_serial")
 BUSES = ("pci_bus_id", "gpu_bus_id", "bus_id", "bdf", "gpu_bdf", "pci_bdf", "pci")
 INDEXES = ("index", "gpu_index", "gpu", "gpu_id", "device", "dev", "device_id", "card", "minor")
-NAMES = ("node", "host", "hostname", "node_name", "meter", "socket", "name", "gpu_name")
+NAMES = ("meter", "socket", "name", "gpu_name")
+HOSTS = ("node", "host", "hostname", "node_name", "nodename", "server", "pdu")
 STAMPS = (
     "timestamp", "time", "time_ms", "timestamp_ms", "epoch", "date_time", "datetime", "wall_utc",
     "wall_time", "local_time", "utc", "unix_time", "time_utc", "ts",
@@ -38,7 +39,6 @@ _KINDS = (
     ("serial", SERIALS),
     ("bus", BUSES),
     ("index", INDEXES),
-    ("name", NAMES),
 )
 
 
@@ -84,17 +84,22 @@ class Header:
         found = [self.first([name]) for name in names]
         return [column for column in found if column is not None]
 
-    def devices(self) -> tuple[DeviceField, ...]:
-        """What may name the device, the most physical first."""
+    def devices(self, *more: str) -> tuple[DeviceField, ...]:
+        """What may name the device, the most physical first; `more` are a format's own names."""
         return tuple(
             DeviceField(column=column.header, identity=identity)
-            for identity, names in _KINDS
+            for identity, names in (*_KINDS, ("name", more), ("name", NAMES), ("name", HOSTS))
             for column in self.every(names)
         )
 
-    def stamp(self) -> tuple[str, ...]:
-        """The column of instants; none where the source has none."""
-        column = self.first(STAMPS)
+    def host(self) -> str:
+        """The column that names the host; empty where there is none."""
+        column = self.first(HOSTS)
+        return "" if column is None else column.header
+
+    def stamp(self, *, but: str = "") -> tuple[str, ...]:
+        """The column of instants, not the one named `but`; none where the source has none."""
+        column = self.first([name for name in STAMPS if name != but])
         return () if column is None else (column.header,)
 
     def needs(self, names: Sequence[str]) -> MeterError:

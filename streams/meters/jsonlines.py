@@ -4,13 +4,16 @@ Not here: what the keys mean (`streams.meters.mapping`).
 
 1. A line's row begins at its first `{` or `[`: loggers put a mark before it (`:::MLLOG {...}`).
 2. Nested members are columns by their path, `energy.total.value`; members of a list by number.
-3. Numbers keep their text, so that they are read exactly; null is an empty cell: no answer.
+3. A line that is an opening bracket alone begins a document that is printed over many lines; it
+   ends where its bracket is closed at the line's beginning.
+4. Numbers keep their text, so that they are read exactly; null is an empty cell: no answer.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from streams.meters.cells import Row
@@ -23,12 +26,14 @@ from streams.meters.text import Line, Source, torn
 
 MEMBERS_MAX = 4096
 DEPTH_MAX = 16
+LINES_MAX = 65_536
+CLOSED_BY = {"[": "]", "{": "}"}
 
 
 def read_json(source: Source, mapping: Mapping, options: Options) -> Iterator[Item]:
     """The samples of a file of JSON lines."""
     reader = RowReader(mapping, options)
-    for line in source:
+    for line in _documents(source):
         if not isinstance(line, Line):
             yield line
         elif not line.text.startswith("#"):
@@ -40,6 +45,31 @@ def read_json(source: Source, mapping: Mapping, options: Options) -> Iterator[It
             else:
                 for cells in rows:
                     yield from reader.read(Row(place=line.place, cells=cells))
+
+
+def _documents(source: Source) -> Source:
+    """The lines, and documents over many lines each as one; one that is not closed is torn."""
+    opened: Line | None = None
+    parts: list[str] = []
+    for line in source:
+        if isinstance(line, Line) and opened is None and line.text.rstrip() in CLOSED_BY:
+            opened, parts = line, [line.text]
+        elif opened is None:
+            yield line
+        elif isinstance(line, Line) and line.text.rstrip() == opened.text.rstrip():
+            yield replace(opened, whole=False)
+            opened, parts = line, [line.text]
+        elif not isinstance(line, Line) or len(parts) >= LINES_MAX:
+            yield replace(opened, whole=False)
+            yield line
+            opened = None
+        else:
+            parts.append(line.text)
+            if line.text.rstrip() == CLOSED_BY[opened.text.rstrip()]:
+                yield Line(place=opened.place, text=" ".join(parts), whole=line.whole)
+                opened = None
+    if opened is not None:
+        yield replace(opened, whole=False)
 
 
 def _rows(text: str) -> list[dict[str, str]] | None:

@@ -68,7 +68,8 @@ class DeviceField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mapping:
-    """A whole source. `meters` maps names of devices to the one meter that several of them share.
+    """A whole source. `meters` maps names of devices to the one meter that several of them share;
+    `host` is a column that names what a device belongs to which is known by less than its UUID.
 
     `stamp` are columns that are read as one instant, `since` is the beginning of a window, `lasts`
     its length. `where` picks the rows that count; others are passed over. An empty `separator` is
@@ -83,6 +84,7 @@ class Mapping:
     where: Filter = field(default_factory=dict)
     devices: tuple[DeviceField, ...] = ()
     device: str = ""
+    host: str = ""
     meters: Map[str, str] = field(default_factory=dict)
     stamp: tuple[str, ...] = ()
     stamp_unit: str = ""

@@ -78,6 +78,7 @@ def plan(cells: Sequence[str], options: Options) -> Mapping:
         form=FORM,
         fields=tuple(fields),
         devices=header.devices(),
+        host=header.host(),
         stamp=header.stamp(),
         limit=None if limit is None else Field(columns=(limit.header,), unit=limit.unit),
     )

@@ -110,8 +110,8 @@ class Occupied:
 
 
 def domain_of(name: str) -> str:
-    """A domain's first word: `PACKAGE0` and `package-0` are both `package`."""
-    word = name.strip().lower()
+    """A domain's first word: `PACKAGE0`, `package-0` and perf's `power/energy-pkg/`."""
+    word = name.strip().lower().removeprefix("power/").removeprefix("energy-")
     letters = word[: next((at for at, one in enumerate(word) if not one.isalpha()), len(word))]
     return "pp" + word[2:3] if letters == "pp" else letters
 

@@ -5,7 +5,8 @@ Not here: splitting a line into cells (`streams.meters.tables`), what a cell's n
 
 1. The device is the first named column that answers, then the operator's name for it, then the
    mapping's; a partition's own UUID is no device. A name that the mapping gives another meter
-   becomes that one, and the name its instance. A bare number is a board's index: `gpu-0`.
+   becomes that one, and the name its instance. A bare number is a board's index: `gpu-0`. What is
+   known by less than a UUID or a serial belongs to the host that its row names.
 2. A row without an instant takes its device's turn, where the operator said when turns are. A
    window that has a length ends that long after it began, or began that long before it ended.
 """
@@ -26,7 +27,9 @@ from streams.meters.stamps import instant_ms
 from streams.meters.units import time_unit
 
 PARTITION = "MIG-"
-NAMELESS = frozenset({"", "-", "n/a", "[n/a]"})
+NAMELESS = frozenset(
+    {"", "-", "n/a", "[n/a]", "[not supported]", "none", "null", "(null)", "none assigned"}
+)
 
 
 @dataclass(slots=True)
@@ -91,6 +94,9 @@ class RowReader:
         instance = device if meter != device else row.cell(given.instance)
         if identity == "index" and meter.isdigit():
             meter = f"gpu-{meter}"
+        host = row.cell(given.host) if given.host and identity not in ("uuid", "serial") else ""
+        if host.lower() not in NAMELESS and host != meter:
+            meter = f"{host}/{meter}"
         domains = "/".join(row.cell(one.domain) for one in given.fields if one.domain)
         from_ms, stamp_ms = self._window(row, f"{device}/{instance}/{domains}")
         origin = Origin(

@@ -4,14 +4,16 @@ What it can tell: what the nodes of a job took while it ran, by whatever plugin 
 one is not said: ModelBased.
 
 1. The field is `ConsumedEnergyRaw`, in joules. `ConsumedEnergy` is the same rounded to a few digits
-   (K, M, G are powers of 1000), read where the raw one is missing. `TRESUsage...` energies are
-   averages or rates, and no energy.
+   (K, M, G are powers of 1000), read where the raw one is missing; what a `no value` is rounded to
+   (4.29G) is none either. `TRESUsage...` energies are averages or rates, and no energy.
 2. One level is settled: the job. Its steps (`12.batch`, `12.extern`, `12.0`) are nested.
 3. The physical thing is the list of nodes. Jobs that share a node in the same window each show the
    whole node: one total, counted once and split over them; in windows that only overlap, the later
    is refused.
 4. A job names itself as the claim that held the nodes, with its accelerators (`gres/gpu=N` of
    `AllocTRES`) as its part, one if it says none. An occupants file can name claims otherwise.
+5. Without `-P` a line of dashes under the header says where its columns stand. A name that was cut
+   to its column's width (`n00+`) names nobody.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 from schemas.records import Occupant
 from streams.meters.answers import exactly
@@ -30,7 +33,7 @@ from streams.meters.options import Options
 from streams.meters.records import Item, MeterError, Obtained, Quantity, Refusal, Sample, Scope
 from streams.meters.rows import RowReader
 from streams.meters.tables import cells, separator_of
-from streams.meters.text import Line, Source, torn
+from streams.meters.text import Line, Source, peeked, torn
 
 FORM = "slurm"
 HOSTS_MAX = 65_536
@@ -42,6 +45,9 @@ TRES = ("alloctres", "reqtres")
 _SUFFIX = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)J?")
 _POWER = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _GPUS = re.compile(r"gres/gpu=(\d{1,6})(?:,|$)")
+_GPUS_BY_TYPE = re.compile(r"gres/gpu:[^,=]+=(\d{1,6})(?=,|$)")
+_NO_VALUES = (0xFFFFFFFE, 0xFFFFFFFF, 2**64 - 2, 2**64 - 1)
+_DASHES = re.compile(r"-+(?: +-+)* *")
 _RANGE = re.compile(r"([^,\[\]]+)(?:\[([0-9,-]+)\])?([^,\[\]]*)(?:,|$)")
 
 
@@ -51,7 +57,7 @@ def read(source: Source, options: Options) -> Iterator[Item]:
     names: list[str] = []
     layout: _Layout | None = None
     separator = "|"
-    for line in source:
+    for line in _barred(source):
         if not isinstance(line, Line):
             yield line
         elif line.text.startswith("#"):
@@ -62,6 +68,8 @@ def read(source: Source, options: Options) -> Iterator[Item]:
             layout = _layout(names, options)
         else:
             found = cells(line.text, separator)
+            if found == names:
+                continue
             if len(found) != len(names) or not line.whole:
                 yield torn(line)
                 continue
@@ -72,6 +80,37 @@ def read(source: Source, options: Options) -> Iterator[Item]:
                 else:
                     yield one
     yield from sorted(samples, key=lambda one: (one.from_ms or 0, one.stamp_ms or 0))
+
+
+def _barred(source: Source) -> Source:
+    """The lines, with bars between their cells where a line of dashes says how wide they are."""
+    ahead, whole = peeked(source, 2)
+    if len(ahead) < 2 or _DASHES.fullmatch(ahead[1].text) is None:
+        yield from whole
+        return
+    spans = [matched.span() for matched in re.finditer("-+", ahead[1].text)]
+    for line in whole:
+        if not isinstance(line, Line) or line.text.startswith("#"):
+            yield line
+        elif line.text.split() == ahead[0].text.split():
+            yield replace(line, text="|".join(line.text.split()))
+        elif _DASHES.fullmatch(line.text) is None:
+            yield _placed(line, spans)
+
+
+def _placed(line: Line, spans: Sequence[tuple[int, int]]) -> Line | Refusal:
+    """A row's cells by where they stand; what stands outside the columns was moved: no row."""
+    between = list(line.text)
+    for begin, end in spans:
+        between[begin:end] = " " * len(between[begin:end])
+    if "".join(between).strip():
+        return Refusal(
+            code=Code.NOT_A_ROW,
+            place=line.place,
+            raw=line.text[:200],
+            detail="its cells do not stand under the columns: use -P",
+        )
+    return replace(line, text="|".join(line.text[begin:end].strip() for begin, end in spans))
 
 
 class _Layout:
@@ -124,13 +163,17 @@ def _job(row: Row, layout: _Layout) -> Iterator[Sample | Refusal]:
     if not energy and layout.rounded:
         energy, field = _rounded(row.cell(layout.rounded)), layout.rounded
         notes = (f"{row.cell(layout.rounded)}: a rounded figure",)
+    if job.endswith("+"):
+        yield Refusal(
+            code=Code.NOT_A_ROW, place=row.place, device=job, detail="a name that was cut"
+        )
+        return
     if "." in job:
         yield Refusal(
             code=Code.NESTED, place=row.place, device=job, raw=energy, detail="a step of a job"
         )
         return
-    gpus = _GPUS.search(row.cell(layout.tres))
-    occupant = Occupant(claim=job, mdev=max(1, int(gpus[1]) if gpus else 1) * 1000)
+    occupant = Occupant(claim=job, mdev=max(1, _accelerators(row.cell(layout.tres))) * 1000)
     for one in layout.reader.read(Row(place=row.place, cells={**row.cells, "energy": energy})):
         if isinstance(one, Refusal):
             yield one
@@ -146,12 +189,22 @@ def _job(row: Row, layout: _Layout) -> Iterator[Sample | Refusal]:
         yield replace(one, origin=origin, parts=parts, occupants=(occupant,))
 
 
+def _accelerators(tres: str) -> int:
+    """How many a job had: as it says for all types, else by type; 0: it says nothing."""
+    every = _GPUS.search(tres)
+    return int(every[1]) if every else sum(int(one) for one in _GPUS_BY_TYPE.findall(tres))
+
+
 def _rounded(text: str) -> str:
     """`4.19G` as joules; other text as it is, for `answers` to judge."""
     matched = _SUFFIX.fullmatch(text)
     exact = None if matched is None else exactly(matched[1])
     if matched is None or exact is None:
         return text
+    last = Fraction(_POWER[matched[2]], 10 ** len(matched[1].partition(".")[2]))
+    for none in _NO_VALUES:
+        if matched[2] and abs(exact * _POWER[matched[2]] - none) * 2 <= last:
+            return str(none)
     thousandths = int(exact * _POWER[matched[2]] * 1000 // 1)
     return f"{thousandths // 1000}.{thousandths % 1000:03}"
 
@@ -164,6 +217,8 @@ def hosts(text: str) -> tuple[str, ...]:
         matched = _RANGE.match(text, at)
         if matched is None or matched.end() == at:
             raise MeterError("NodeList", f"{text[:80]!r} is no host list")
+        if "+" in matched[0]:
+            raise MeterError("NodeList", f"{text[:80]!r} was cut: use -P")
         at = matched.end()
         if matched[2] is None:
             found.append(matched[1] + matched[3])

@@ -1,9 +1,12 @@
 """Instants as meters print them, in ms since the Unix epoch; and time spans of devices' clocks.
 
 1. A number is seconds, milliseconds, microseconds or nanoseconds by its size, unless the unit is
-   said: between 1973 and 2286 no two of them can be confused. Other numbers are no instants.
-2. A local time is read in the zone that is given, UTC otherwise. No zone is guessed.
-3. What is below a millisecond is dropped.
+   said: between 1973 and 2050 no two of them can be confused. Other numbers are no instants, and
+   many of a device's own clock lie outside.
+2. A date's year stands first; or last, behind a month and a day that dashes part (PTDaemon). With
+   slashes it could be the day's turn to be first, so such a date is none.
+3. A local time is read in the zone that is given, UTC otherwise. No zone is guessed.
+4. What is below a millisecond is dropped.
 
 Invariant: an instant is a whole number of ms before the year 10000, or None.
 """
@@ -17,16 +20,15 @@ from fractions import Fraction
 from schemas.records import INSTANT_LIMIT_MS
 from streams.meters.answers import exactly
 
-_YEAR_1973_S = 10**8
-_BY_SIZE = (
-    (_YEAR_1973_S * 100, Fraction(1000)),
-    (_YEAR_1973_S * 10**5, Fraction(1)),
-    (_YEAR_1973_S * 10**8, Fraction(1, 10**3)),
-    (_YEAR_1973_S * 10**11, Fraction(1, 10**6)),
+_YEAR_1973_S, _YEAR_2050_S = 10**8, 2_524_608_000
+_BY_SIZE = tuple(
+    (_YEAR_1973_S * 1000**power, _YEAR_2050_S * 1000**power, Fraction(1000, 1000**power))
+    for power in range(4)
 )
+"""From, to, and how many ms one of it is: s, ms, us, ns."""
 _CLOCK = r"[ T]+(\d{1,2}):(\d{2}):(\d{2})(?:[.,](\d{1,9}))?\s*(Z|UTC|[+-]\d{2}:?\d{2})?"
 _YEAR_FIRST = re.compile(r"(\d{4})[-/]?(\d{2})[-/]?(\d{2})" + _CLOCK)
-_MONTH_FIRST = re.compile(r"(\d{2})[-/](\d{2})[-/](\d{4})" + _CLOCK)
+_MONTH_FIRST = re.compile(r"(\d{2})-(\d{2})-(\d{4})" + _CLOCK)
 
 
 def instant_ms(text: str, *, unit_ms: Fraction | None = None, zone_min: int = 0) -> int | None:
@@ -46,9 +48,7 @@ def instant_ms(text: str, *, unit_ms: Fraction | None = None, zone_min: int = 0)
 
 def _of_number(exact: Fraction, unit_ms: Fraction | None) -> int | None:
     if unit_ms is None:
-        if exact < _YEAR_1973_S:
-            return None
-        unit_ms = next((unit for limit, unit in _BY_SIZE if exact < limit), None)
+        unit_ms = next((unit for since, to, unit in _BY_SIZE if since <= exact < to), None)
     if unit_ms is None:
         return None
     return _bounded(int(exact * unit_ms // 1))

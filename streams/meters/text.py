@@ -58,14 +58,17 @@ def lines_of(text: str, name: str) -> Source:
     return lines(io.BytesIO(text.encode()), name)
 
 
-def peeked(source: Source) -> tuple[Line | None, Source]:
-    """The first line that is no comment, and the source with it and all before it."""
+def peeked(source: Source, count: int) -> tuple[list[Line], Source]:
+    """The first lines that are no comments, and the source with them and all before them."""
     ahead: list[Line | Refusal | Break] = []
+    found: list[Line] = []
     for line in source:
         ahead.append(line)
         if isinstance(line, Line) and not line.text.startswith("#"):
-            return line, itertools.chain(ahead, source)
-    return None, iter(ahead)
+            found.append(line)
+            if len(found) >= count:
+                break
+    return found, itertools.chain(ahead, source)
 
 
 def torn(line: Line) -> Refusal:

@@ -71,6 +71,12 @@ _ALIASES: Mapping[str, str] = {
     "kw": "kW",
     "watt": "W",
     "watts": "W",
+    "KW": "kW",
+    "KJ": "kJ",
+    "KWh": "kWh",
+    "KWH": "kWh",
+    "Kwh": "kWh",
+    "WH": "Wh",
     "milliwatts": "mW",
     "microwatts": "uW",
     "kilowatts": "kW",
@@ -78,6 +84,8 @@ _ALIASES: Mapping[str, str] = {
     "sec": "s",
     "msec": "ms",
 }
+WORD_LEAST = 4
+"""Words so long mean the same in any case; of shorter ones it counts (`mW`, `MW`)."""
 _SCALED = re.compile(r"(\d+(?:/\d+)?|\d+\.\d+)\s*(\D\S*)")
 
 
@@ -86,7 +94,7 @@ def unit_name(text: str) -> str | None:
     name = text.strip().replace("µ", "u").replace("μ", "u")
     if name in ENERGY_UJ or name in POWER_UW or name in TIME_MS:
         return name
-    return _ALIASES.get(name)
+    return _ALIASES.get(name) or (_ALIASES.get(name.lower()) if len(name) >= WORD_LEAST else None)
 
 
 def energy_unit(text: str) -> Fraction | None:

@@ -20,6 +20,7 @@ from streams.meters.mapping import Field, Mapping, MeterField
 from streams.meters.options import Options
 from streams.meters.records import Item, Obtained, Quantity, Refusal, Scope
 from streams.meters.rows import RowReader
+from streams.meters.stamps import instant_ms
 from streams.meters.tables import cells, read_table
 from streams.meters.text import Line, Source, peeked, torn
 from streams.meters.units import energy_unit, power_unit
@@ -28,15 +29,23 @@ FORM = "wall"
 _POWERS = ("watts", "power", "power_w", "active_power", "real_power", "ac_power", "dc_power",
            "total_power", "power_watts", "w")  # fmt: skip
 _ENERGIES = ("energy", "total_energy", "active_energy", "energy_total", "meter", "kwh", "wh")
+_OUTLETS = ("outlet", "plug", "socket_id", "channel", "port", "feed", "circuit", "phase", "sensor",
+            "entity_id", "device_name", "meter_id")  # fmt: skip
 _PTD_FIELDS = 4
 
 
 def read(source: Source, options: Options) -> Iterator[Item]:
     """The samples of a wall meter's log. Raises MeterError for a header without either."""
-    first, whole = peeked(source)
-    if first is not None and first.text.startswith("Time,"):
+    ahead, whole = peeked(source, 1)
+    if ahead and _is_ptdaemon(cells(ahead[0].text, ",")):
         return _ptdaemon(whole, options)
     return read_table(whole, plan, options)
+
+
+def _is_ptdaemon(found: Sequence[str]) -> bool:
+    """A row that begins with the word `Time` and an instant; a header has names behind it."""
+    watts = found[2:3] == ["Watts"]
+    return found[:1] == ["Time"] and (watts or instant_ms(" ".join(found[1:2])) is not None)
 
 
 def plan(names: Sequence[str]) -> Mapping:
@@ -51,12 +60,13 @@ def plan(names: Sequence[str]) -> Mapping:
         fields.append(_field(Quantity.POWER, power.header, power.unit))
     if not fields:
         raise header.needs(("watts", "power_W", "energy_kWh"))
-    devices = header.devices()
+    devices = header.devices(*_OUTLETS)
     return Mapping(
         form=FORM,
         fields=tuple(fields),
         devices=devices,
         device="" if devices else "wall",
+        host=header.host(),
         stamp=header.stamp(),
     )
 

@@ -9,6 +9,7 @@ import pytest
 
 from schemas.records import Grade
 from streams.meters import Code
+from streams.meters.mapfile import parse_mapping
 from streams.meters.nameless import take_turns
 from tests.meters.support import findings
 
@@ -208,3 +209,193 @@ def test_sums_of_zones_and_unknown_modes_are_named_and_not_booked() -> None:
     found = findings(scraped(text, 100, 400), "kepler")
     assert found.booked == []
     assert [code for _, code in found.refused] == [Code.NESTED] * 4
+
+
+def test_the_same_index_on_two_hosts_is_two_boards() -> None:
+    """A column that names the host belongs to the name; a UUID needs none."""
+    text = "timestamp,hostname,gpu,energy_mJ\n" + "".join(
+        f"{S + at},{host},0,{first + 500 * at}\n"
+        for at in range(2)
+        for host, first in (("a", 1000), ("b", 900_000))
+    )
+    found = findings(text, "nvml")
+    assert [(device, uj) for device, _, _, uj, _ in found.booked] == [
+        ("a/gpu-0", 500_000),
+        ("b/gpu-0", 500_000),
+    ]
+    assert findings(text.replace(",0,", ",GPU-1,").replace("gpu,", "uuid,"), "nvml").refused
+
+
+def test_rocm_smis_counts_go_before_its_rounded_microjoules() -> None:
+    """Its accumulated uJ are counts times 15.3: 0.27 % too many."""
+    text = "timestamp,device,Energy counter,Accumulated Energy (uJ)\n"
+    text += f"{S},card0,65536000,1002700800.0\n{S + 1},card0,72089600,1102970880.0\n"
+    assert findings(text, "amdsmi").booked == [("card0", START, START + 1000, 100_000_000, HW)]
+
+
+def test_what_amds_library_returns_is_counts_and_its_devices_clock() -> None:
+    """`power` beside a resolution are counts; its `timestamp` in ns is no instant of ours."""
+    text = "gpu,power,counter_resolution,timestamp\n"
+    text += "0,65536000,15.300000190734863,1712024507665\n"
+    text += "0,72089600,15.300000190734863,1713024507665\n"
+    assert {code for _, code in findings(text, "amdsmi").refused} == {Code.NO_STAMP}
+    found = findings(text, "amdsmi", start_ms=START, every_ms=1000)
+    assert found.booked == [("gpu-0", START, START + 1000, 100_000_000, HW)]
+
+
+def test_a_sysfs_dump_may_begin_with_its_instant() -> None:
+    """As `date +%s; grep -r . /sys/class/powercap` prints it; MMIO is the same package again."""
+    root = "/sys/class/powercap/intel-rapl"
+    dump = f"{root}/intel-rapl:0/name:package-0\n{root}/intel-rapl:0/energy_uj:@\n"
+    dump += f"{root}/intel-rapl:0/power/control:auto\n"
+    dump += f"{root}-mmio/intel-rapl-mmio:0/name:package-0\n"
+    dump += f"{root}-mmio/intel-rapl-mmio:0/energy_uj:@\n"
+    text = "".join(f"{S + at}\n{dump.replace('@', str(10**8 + at * 10**7))}" for at in range(2))
+    found = findings(text, "rapl")
+    assert found.booked == [("socket-0/package-0", START, START + 1000, 10_000_000, HW)]
+    assert [code for _, code in found.refused] == [Code.SAME_TOTAL] * 2
+
+
+def test_a_zones_name_goes_before_its_path_and_perf_has_names_of_its_own() -> None:
+    """Two sockets' memories stay two; `energy-psys` contains `energy-pkg`."""
+    rows = (("0", "package-0"), ("0:0", "dram"), ("1", "package-1"), ("1:0", "dram"), ("2", "psys"))
+    text = "timestamp,zone,name,energy_uj\n" + "".join(
+        f"{S + at},intel-rapl:{zone},{name},{10**8 + at * 10**6}\n"
+        for at in range(2)
+        for zone, name in rows
+    )
+    found = findings(text, "rapl")
+    assert len(found.booked) == 4 and len({device for device, *_ in found.booked}) == 4
+    assert [code for _, code in found.refused] == [Code.NESTED] * 2
+    perf = "timestamp,domain,energy_j\n" + "".join(
+        f"{S + at},power/energy-{name}/,{100 + at}\n"
+        for at in range(2)
+        for name in ("pkg", "cores", "ram", "psys")
+    )
+    assert [device for device, *_ in findings(perf, "rapl").booked] == [
+        "host/power/energy-pkg/",
+        "host/power/energy-ram/",
+    ]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ["N/A (Secondary die)", "NVMLError_NotSupported", "Uninitialized", "N/A W", "[N/A] W"],
+)
+def test_words_that_libraries_print_are_no_answers(cell: str) -> None:
+    """With a unit behind them or an error's name around them they are the same words."""
+    text = f"timestamp,gpu,power_W\n{S},0,50\n{S + 1},0,{cell}\n{S + 2},0,50\n"
+    found = findings(text, "nvml")
+    assert found.refused == [(3, Code.NO_ANSWER)]
+    assert found.unknown == [("gpu-0", 2000, Code.NO_ANSWER)]
+
+
+def test_words_of_units_are_the_same_in_any_case() -> None:
+    """IPMI prints `120 Watts`; of `mW` and `MW` the case counts."""
+    text = f"time,power [W]\n{S},120 Watts\n{S + 1},120 Watts\n"
+    assert findings(text, "wall").total_uj == 120_000_000
+    mega = f"time,power_MW\n{S},120\n{S + 1},120\n"
+    assert {code for _, code in findings(mega, "wall").refused} == {Code.QUARANTINED}
+
+
+def test_outlets_of_a_power_strip_are_meters_of_their_own() -> None:
+    """A column that names the outlet, and the strip it is on."""
+    text = "time,pdu,outlet,watts\n" + "".join(
+        f"{S + at}.{one},{pdu},{one},{100 * one}\n"
+        for at in range(2)
+        for pdu in ("p", "q")
+        for one in (1, 2)
+    )
+    found = findings(text, "wall")
+    assert sorted((device, uj) for device, _, _, uj, _ in found.booked) == [
+        ("p/1", 100_000_000), ("p/2", 200_000_000), ("q/1", 100_000_000), ("q/2", 200_000_000),
+    ]  # fmt: skip
+
+
+def test_a_table_whose_first_column_is_time_is_not_ptdaemons() -> None:
+    """A header has no instant behind the word."""
+    text = "Time,Power (W),Voltage\n2024-08-06T15:00:00,120,230\n2024-08-06T15:00:01,120,230\n"
+    assert findings(text, "wall").booked == [("wall", START, START + 1000, 120_000_000, HW)]
+
+
+@pytest.mark.parametrize("text", ["08/06/2024 15:00:00", "3824190842400799", "2524608000"])
+def test_what_could_be_another_instant_is_none(text: str) -> None:
+    """A day or a month; a device's nanoseconds, or microseconds of the year 2091."""
+    found = findings(f"time,watts\n{text},120\n", "wall")
+    assert found.refused == [(2, Code.NO_STAMP)]
+
+
+JOBS = "JobID|Start|End|NodeList|AllocTRES|ConsumedEnergy\n"
+HOUR = "2024-08-06T15:00:00|2024-08-06T16:00:00"
+
+
+def test_a_job_without_nodes_is_nobodys() -> None:
+    """`None assigned` is no host."""
+    found = findings(JOBS + f"1|{HOUR}|None assigned|cpu=1|5\n", "slurm")
+    assert found.readings == [] and found.refused == [(2, Code.NO_DEVICE)]
+
+
+@pytest.mark.parametrize("text", ["4.29G", "4294.97M", "4294967.29K", "18446744.07T"])
+def test_what_no_value_is_rounded_to_is_no_value(text: str) -> None:
+    """Even where so much would be possible; its neighbours are energies."""
+    day = HOUR.replace("06T16", "16T16")
+    assert findings(JOBS + f"1|{day}|n[1-9]|cpu=1|{text}\n", "slurm").refused == [
+        (2, Code.SENTINEL)
+    ]
+    assert len(findings(JOBS + f"1|{day}|n[1-9]|cpu=1|4.28G\n", "slurm").booked) == 1
+
+
+def test_accelerators_may_be_counted_by_type() -> None:
+    """Three of two types are three thirds more than one."""
+    rows = f"1|{HOUR}|n1|cpu=8,gres/gpu:a100=2,gres/gpu:h100=1,node=1|763840\n"
+    rows += f"2|{HOUR}|n1|cpu=8,gres/gpu:a100=1,gres/gpu=1,node=1|763840\n"
+    (reading,) = findings(JOBS + rows, "slurm").readings
+    assert [(one.claim, one.mdev) for one in reading.occupants] == [("1", 3000), ("2", 1000)]
+
+
+def test_saccts_default_table_is_read_by_its_dashes() -> None:
+    """A cell that was moved from under its column is no cell: 101.63K cut short is 101.63."""
+    widths = (12, 19, 19, 8, 14)
+    table = [
+        ("JobID", "Start", "End", "NodeList", "ConsumedEnergy"),
+        tuple("-" * width for width in widths),
+        ("1", *HOUR.split("|"), "n1", "101.63K"),
+        ("1.batch", *HOUR.split("|"), "n1", "101.63K"),
+        ("2", *HOUR.split("|"), "n2", ""),
+        ("3", *HOUR.split("|"), "n[1-200+", "5K"),
+        ("123456789_1+", *HOUR.split("|"), "n4", "5K"),
+    ]
+    rows = [" ".join(map(str.rjust, row, widths)) + " \n" for row in table]
+    found = findings("".join(rows), "slurm")
+    assert found.booked == [("n1", START, START + 3_600_000, 101_630_000_000, MODEL)]
+    assert found.unknown == [("n2", 3_600_000, Code.NO_ANSWER)]
+    assert found.refused == [
+        (4, Code.NESTED), (5, Code.NO_ANSWER), (6, Code.NOT_A_ROW), (7, Code.NOT_A_ROW),
+    ]  # fmt: skip
+    moved = "".join([*rows[:2], " " + rows[2]])
+    assert findings(moved, "slurm").refused == [(3, Code.NOT_A_ROW)]
+
+
+def test_json_may_be_printed_over_many_lines() -> None:
+    """As amd-smi prints it; a document that is not closed is torn, and swallows nothing else."""
+    mapping = parse_mapping(
+        """
+        container = "json"
+        device = "gpu"
+        identity = "index"
+        [[meter]]
+        column = "energy.value"
+        unit_column = "energy.unit"
+        """,
+        "amdsmi.toml",
+    )
+    cell = '    {\n        "gpu": 0,\n        "energy": {"value": @, "unit": "J"}\n    }\n'
+    text = "".join(f"[\n{cell.replace('@', value)}]\n" for value in ("20.5", "21.5"))
+    found = findings(text, "map", mapping=mapping, start_ms=START, every_ms=1000)
+    assert found.booked == [("gpu-0", START, START + 1000, 1_000_000, HW)]
+    cut = findings(text[:-2], "map", mapping=mapping, start_ms=START, every_ms=1000)
+    assert cut.refused == [(7, Code.TORN)]
+    lines = text.splitlines(keepends=True)
+    killed = "".join([*lines[:4], *lines])
+    found = findings(killed, "map", mapping=mapping, start_ms=START, every_ms=1000)
+    assert found.refused == [(1, Code.TORN)] and found.total_uj == 1_000_000
