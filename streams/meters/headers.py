@@ -22,6 +22,8 @@ _BRACKETED = re.compile(r"(.*?)\s*[\[(]\s*([^\[\]()]*)\s*[\])]\s*")
 _LAST_WORD = re.compile(r"(.+?)[ _./-]([A-Za-zµμ]+)")
 
 _BOUND = re.compile(r"limit|max|min|cap|default|range|threshold")
+_PART = re.compile(r"(?:^|_)(?:delta|diff|difference|interval|increment|per|yesterday)(?:_|$)")
+"""What such a column holds is no running total: each row has its own energy."""
 
 UUIDS = ("uuid", "gpu_uuid", "gpu_id_uuid", "device_uuid")
 SERIALS = ("serial", "gpu_serial", "board_serial")
@@ -68,13 +70,17 @@ class Header:
         return None
 
     def only(self, kind: Callable[[str], Fraction | None]) -> Column | None:
-        """The only column with a unit of that kind, limits apart; None: none, or several."""
+        """The only column with a unit of that kind that is no limit and no row's own part.
+
+        None: there is none, or there are several.
+        """
         found = [
             column
             for column in self.columns
             if column.unit
             and kind(column.unit) is not None
             and not _BOUND.search(column.name)
+            and not _PART.search(column.name)
             and not column.name[:1].isdigit()
         ]
         return found[0] if len(found) == 1 else None

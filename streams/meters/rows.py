@@ -27,6 +27,7 @@ from streams.meters.stamps import instant_ms
 from streams.meters.units import time_unit
 
 PARTITION = "MIG-"
+BOARDS = (Scope.DIE, Scope.BOARD, Scope.MODULE)
 NAMELESS = frozenset(
     {"", "-", "n/a", "[n/a]", "[not supported]", "none", "null", "(null)", "none assigned"}
 )
@@ -92,7 +93,7 @@ class RowReader:
         given = self.mapping
         meter = given.meters.get(device, device)
         instance = device if meter != device else row.cell(given.instance)
-        if identity == "index" and meter.isdigit():
+        if identity == "index" and meter.isdigit() and given.fields[0].scope in BOARDS:
             meter = f"gpu-{meter}"
         host = row.cell(given.host) if given.host and identity not in ("uuid", "serial") else ""
         if host.lower() not in NAMELESS and host != meter:

@@ -82,6 +82,7 @@ class _Table:
         separator = separator_of(line.text)
         try:
             mapping = self._plan(cells(line.text, separator))
+            _check_once(cells(line.text, mapping.separator or separator), mapping)
         except MeterError as error:
             self._trouble = self._trouble or error
             return None
@@ -104,6 +105,17 @@ class _Table:
             raise self._trouble
         else:
             self._before.append(refusal)
+
+
+def _check_once(header: Sequence[str], mapping: Mapping) -> None:
+    """Raise MeterError for a column that is read and stands there twice: which one is it?"""
+    read = [column for one in mapping.fields for column in one.value.columns]
+    read += [*mapping.stamp, *mapping.since, *(one.column for one in mapping.devices)]
+    for column in () if mapping.header else read:
+        if header.count(column) > 1:
+            raise MeterError(
+                f"header {', '.join(header)[:120]!r}", f"{column!r} stands there twice"
+            )
 
 
 def _row(line: Line, found: list[str], header: list[str], reader: RowReader) -> Iterator[Item]:

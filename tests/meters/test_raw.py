@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from schemas.records import Grade
-from streams.meters import Code
+from streams.meters import Code, MeterError
 from streams.meters.mapfile import parse_mapping
 from streams.meters.nameless import take_turns
 from tests.meters.support import findings
@@ -399,3 +399,27 @@ def test_json_may_be_printed_over_many_lines() -> None:
     killed = "".join([*lines[:4], *lines])
     found = findings(killed, "map", mapping=mapping, start_ms=START, every_ms=1000)
     assert found.refused == [(1, Code.TORN)] and found.total_uj == 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("form", "header"),
+    [
+        ("nvml", "timestamp,gpu,energy_delta_mJ"),
+        ("amdsmi", "timestamp,gpu,interval energy [J]"),
+        ("wall", "time,energy_per_interval_Wh"),
+        ("wall", "time,watts,watts"),
+    ],
+)
+def test_what_is_no_running_total_or_stands_there_twice_is_not_guessed(
+    form: str, header: str
+) -> None:
+    """Differences of differences are no energy; of two columns of one name nobody knows which."""
+    row = ",".join([str(S), *["5"] * header.count(",")])
+    with pytest.raises(MeterError):
+        findings(f"{header}\n{row}\n", form)
+
+
+def test_an_outlet_with_a_number_is_no_graphics_board() -> None:
+    """Its name would be the board's that another source reads."""
+    text = f"time,device_id,power_W\n{S},3,120\n{S + 1},3,120\n"
+    assert [device for device, *_ in findings(text, "wall").booked] == ["3"]
