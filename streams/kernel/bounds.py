@@ -225,7 +225,7 @@ def awaits_quietly(state: PoolState, leaf: Node) -> bool:
     top_node = leaf.path[-1]
     asks: dict[int, None] = {}
     for shape in leaf.queue.values():
-        if shape.starved or shape.borrows():
+        if shape.borrows():
             continue
         if not shape.awaiting or not any(
             shape.demand[at] > room(top_node, state.capacity[at], at) for at in shape.asks

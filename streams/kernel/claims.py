@@ -158,9 +158,9 @@ class Claim:
         return self.state is not ClaimState.WAITING and self.state is not ClaimState.ENDED
 
     @property
-    def starved_waits(self) -> bool:
-        """Waiting, and starved."""
-        return self.starved and self.state is ClaimState.WAITING
+    def may_not_borrow(self) -> bool:
+        """A guess, or not preemptible (§4.2, check 3)."""
+        return self.guess or not self.preemptible
 
     @property
     def was_admitted(self) -> bool:

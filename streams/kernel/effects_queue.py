@@ -11,7 +11,6 @@ Profile: §2.3, §3, §4.2, §4.3.
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_left, insort
 
 from schemas.records import (
     UJ,
@@ -110,8 +109,8 @@ def leave_queue(state: PoolState, claim: Claim) -> None:
     set_contends(claim, contends=False)
     del state.waiting[claim.id]
     state.stale_tiers[claim.leaf] = None
-    if claim.starved:
-        del state.starved[bisect_left(state.starved, (claim.arrival,))]
+    if claim.starved and not claim.leaf.starved:
+        del state.starved_leaves[claim.leaf]
     if claim.awaiting:
         projection.count(claim, counts=False)
         del state.awaiting[claim.id]
@@ -150,5 +149,5 @@ def starved(state: PoolState, body: Body) -> None:
     queue.leave(claim, state.policy.aging_ms)
     claim.starved = True
     queue.join(claim, state.policy.aging_ms)
-    insort(state.starved, (claim.arrival, claim))
+    state.starved_leaves[claim.leaf] = None
     state.stale_tiers[claim.leaf] = None

@@ -7,6 +7,7 @@ Profile: §4.2, §4.3, §5.1.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 
 from schemas.records import ClaimState, Reason
@@ -56,7 +57,8 @@ def explain(state: PoolState, claim_id: str) -> Why | None:
         node=node,
         resource=None if position is None else state.resources[position],
         short=None if failure is None else failure.short,
-        ahead=sum(
+        ahead=bisect_left(claim.leaf.starved, (claim.arrival,))
+        + sum(
             entry[2].arrival < claim.arrival
             for shape in claim.leaf.queue.values()
             for entry in shape.entries

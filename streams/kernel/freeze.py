@@ -197,9 +197,7 @@ def _restore_waiting(state: PoolState, claim: Claim) -> None:
     relink.enqueue(state, claim)
     if claim.wait_until_ms is not None:
         heapq.heappush(state.deadlines, (claim.wait_until_ms, claim.id, WAIT))
-    if claim.starved:
-        state.starved.append((claim.arrival, claim))
-    else:
+    if not claim.starved:
         heapq.heappush(state.starving, (claim.submitted_ms, claim.id))
 
 

@@ -36,6 +36,19 @@ def holder(state: PoolState, claim: Claim, *, borrows: bool) -> str | None:
     return None
 
 
+def only(state: PoolState, leaf: Node, *, borrows: bool) -> str | None:
+    """The claim that alone may pass the guards on a leaf's path; None if no guard holds its tier.
+
+    Others of that tier are held; so may this one be, by a further guard.
+    """
+    active = state.active
+    for node in leaf.path:
+        owner_id = active.get(node.id)
+        if owner_id is not None and (borrows or _holds_all(state.claims[owner_id], node)):
+            return owner_id
+    return active.get(ROOT) if borrows else None
+
+
 def _holds_all(owner: Claim, scope: Node) -> bool:
     if owner.leaf is scope:
         return True

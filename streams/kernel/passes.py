@@ -20,38 +20,28 @@ from __future__ import annotations
 import heapq
 
 from schemas.records import ROOT, Kind, Reason
-from streams.kernel import projection
+from streams.kernel import projection, starved
 from streams.kernel.bounds import (
     all_borrow,
     allowance,
     awaits_quietly,
     hopeful,
     hopeless,
-    lacks_joules,
 )
 from streams.kernel.claims import Claim, would_borrow
 from streams.kernel.fit import Failure, first_failure
-from streams.kernel.guards import can_help, holder
-from streams.kernel.preemption import reclaim, reclaimable
+from streams.kernel.guards import holder
+from streams.kernel.preemption import reclaimable
 from streams.kernel.queue import Place, Shape
 from streams.kernel.run import Run
 from streams.kernel.state import PoolState
 from streams.kernel.tree import Node
+from streams.kernel.trials import attempt
 from streams.kernel.usage import ratio
 
 _PathKey = tuple[tuple[int, str], ...]
 _Child = tuple[int, str, Node]
 """(ratio, id, child): its place among its siblings."""
-_STEP_1 = frozenset(
-    {
-        Reason.CONCURRENCY,
-        Reason.LIMIT,
-        Reason.GUESS_CANNOT_BORROW,
-        Reason.UNPREEMPTIBLE_CANNOT_BORROW,
-        Reason.BORROWING_OFF,
-    }
-)
-_STEP_2 = frozenset({Reason.SHARE, Reason.CAPACITY, Reason.EARMARKED})
 _LAST: Place = (2**200, 2**200)
 
 
@@ -67,48 +57,12 @@ def run_pass(run: Run) -> None:
         state.active.clear()
         projection.stale_everywhere(state)
     state.version += 1
-    _guards_before_the_rounds(run)
+    starved.guards_before_the_rounds(run)
     while _round(run):
         pass
     for scope in sorted(state.guards):
         if scope not in state.active:
             run.emit(Kind.GUARD_OFF, {"scope": scope})
-
-
-def _set_guard(run: Run, scope: str, claim: Claim) -> None:
-    """Let a claim guard a scope, if no guard stands there yet."""
-    state = run.state
-    if scope in state.active:
-        return
-    state.active[scope] = claim.id
-    state.version += 1
-    projection.stale_everywhere(state)
-    if state.guards.get(scope) != claim.id:
-        run.emit(Kind.GUARD_ON, {"for": claim.id, "scope": scope})
-
-
-def _guards_before_the_rounds(run: Run) -> None:
-    """Step 1: the starved claims that fail for what borrowers above them cannot give back.
-
-    Where nothing on the path can fail so, and the claim may borrow, there is nothing to judge; a
-    guard at a claim's own leaf holds all others there.
-    """
-    state = run.state
-    guarded: set[Node] = set()
-    for _, claim in state.starved:
-        leaf = claim.leaf
-        if leaf in guarded or not (leaf.constrained or claim.guess or not claim.preemptible):
-            continue
-        borrows = would_borrow(claim)
-        if holder(state, claim, borrows=borrows) is not None:
-            continue
-        failure = first_failure(state, claim)
-        if failure is None or failure.reason not in _STEP_1 or failure.position == state.uj:
-            continue
-        if borrows or failure.reason is not Reason.LIMIT or failure.node is leaf:
-            _set_guard(run, failure.node.id, claim)
-            if failure.node is leaf:
-                guarded.add(leaf)
 
 
 def _round(run: Run) -> bool:
@@ -117,73 +71,16 @@ def _round(run: Run) -> bool:
     state.rounds += 1
     before = state.admissions
     _refresh_tiers(state)
-    if state.starved:
-        _starved_of_tier_0(run)
+    if state.tier0_starved:
+        starved.stretch_of_tier_0(run)
     _tier_0_stretch(run)
-    if state.starved:
-        _starved_of_tier_1(run)
+    if state.starved_leaves:
+        starved.stretch_of_tier_1(run)
     if ROOT not in state.active:
         levels: dict[Node, _Level] = {}
         while state.tree.root.waiting and _descend(run, state.tree.root, levels):
             pass
     return state.admissions > before
-
-
-def _attempt(run: Run, claim: Claim) -> None:
-    """Try one claim: admit it, or let it plan and guard."""
-    state = run.state
-    claim.tried = state.rounds
-    borrows = would_borrow(claim)
-    if holder(state, claim, borrows=borrows) is not None:
-        return
-    failure = first_failure(state, claim)
-    if failure is None:
-        run.admit(claim)
-        return
-    may_reclaim = not borrows and reclaimable(claim, failure)
-    if may_reclaim:
-        reclaim(run, claim, failure)
-    if claim.starved and failure.position != state.uj and ROOT not in state.active:
-        in_vain = failure.reason in _STEP_2 or (may_reclaim and claim.awaiting)
-        if in_vain and can_help(state, claim):
-            _set_guard(run, ROOT, claim)
-
-
-def _starved_of_tier_0(run: Run) -> None:
-    """The starved claims that are inside their guarantee, by arrival."""
-    claims = [
-        (entry[1], entry[2])
-        for leaf in run.state.tier0_starved
-        for shape in leaf.queue.values()
-        if shape.starved and not shape.borrows()
-        for entry in shape.entries
-    ]
-    for _, claim in sorted(claims):
-        if not would_borrow(claim):
-            _attempt(run, claim)
-
-
-def _starved_of_tier_1(run: Run) -> None:
-    """The other starved claims, by arrival.
-
-    While a guard stands at `/` it holds all of them but its own claim. A claim whose leaf cannot
-    have the least joules that wait there fails in joules, and so neither starts nor guards.
-    """
-    state = run.state
-    spent_out: dict[Node, tuple[int, bool]] = {}
-    for _, claim in list(state.starved):
-        if claim.tried == state.rounds or not claim.starved_waits:
-            continue
-        if state.active.get(ROOT, claim.id) != claim.id:
-            continue
-        leaf = claim.leaf
-        known = spent_out.get(leaf)
-        if known is None or known[0] != state.version:
-            known = spent_out[leaf] = (state.version, lacks_joules(state, leaf))
-        if known[1]:
-            claim.tried = state.rounds
-        else:
-            _attempt(run, claim)
 
 
 def _tier_0_stretch(run: Run) -> None:
@@ -217,13 +114,11 @@ def _path_key(state: PoolState, leaf: Node) -> _PathKey:
 def _refresh_tiers(state: PoolState) -> None:
     """Find anew, where usage or the queue changed, which leaves have claims of tier 0 waiting."""
     for leaf in state.stale_tiers:
-        starved = others = False
-        if leaf.waiting and not all_borrow(leaf):
-            for shape in leaf.queue.values():
-                if not shape.borrows():
-                    starved = starved or shape.starved
-                    others = others or not shape.starved
-        for leaves, there in ((state.tier0_starved, starved), (state.tier0_leaves, others)):
+        some = leaf.waiting and not all_borrow(leaf)
+        for leaves, there in (
+            (state.tier0_starved, some and not all(would_borrow(one) for _, one in leaf.starved)),
+            (state.tier0_leaves, some and not all(one.borrows() for one in leaf.queue.values())),
+        ):
             if there:
                 leaves[leaf] = None
             else:
@@ -240,7 +135,7 @@ def _tier_0_trials(run: Run, leaf: Node) -> bool:
     while True:
         version, admissions = state.version, state.admissions
         for place, claim, shape in _heads(state, leaf, tier_1=False):
-            _attempt(run, claim)
+            attempt(run, claim)
             if state.version != version:
                 _mark(state, leaf, place, tier_1=False)
                 shape.mark(state.rounds, place)
@@ -263,7 +158,7 @@ def _tier_1_trials(run: Run, leaf: Node) -> bool:
     for place, claim, shape in _heads(state, leaf, tier_1=True):
         if any(shape.demand[at] > bounds[at] for at in shape.asks):
             continue
-        _attempt(run, claim)
+        attempt(run, claim)
         if state.admissions > admissions:
             _mark(state, leaf, place, tier_1=True)
             return True
@@ -274,7 +169,7 @@ def _heads(state: PoolState, leaf: Node, *, tier_1: bool) -> list[tuple[Place, C
     """The first untried claim of each shape of that tier, none starved, in order."""
     heads = []
     for shape in leaf.queue.values():
-        if not shape.starved and shape.borrows() == tier_1:
+        if shape.borrows() == tier_1:
             entry = shape.next_untried(state.rounds)
             if entry is not None:
                 heads.append(((entry[0], entry[1]), entry[2], shape))
@@ -289,7 +184,7 @@ def _place(head: tuple[Place, Claim, Shape]) -> Place:
 def _mark(state: PoolState, leaf: Node, place: Place, *, tier_1: bool) -> None:
     """Whoever stands up to this place in the leaf, of that tier and not starved, was tried."""
     for shape in leaf.queue.values():
-        if not shape.starved and shape.borrows() == tier_1:
+        if shape.borrows() == tier_1:
             shape.mark(state.rounds, place)
 
 

@@ -1,11 +1,12 @@
 """Who waits, grouped so that a pass looks at each question once.
 
-Waiting claims of one leaf with the same demand, grade class, preemptibility, awaiting and starved
-marks form a *shape*: whether one of them fits is the same answer for all of them at any moment.
+Waiting claims of one leaf with the same demand, grade class, preemptibility and awaiting mark form
+a *shape*: whether one of them fits is the same answer for all of them at any moment. Starved claims
+form none: they are tried one by one.
 
 Not here: the order in which shapes are tried (`passes`), and when a claim joins (`apply`).
 
-1. Inside a shape claims stand in the order of key 3 (profile §4.3), starved ones by arrival.
+1. Inside a shape claims stand in the order of key 3 (profile §4.3); starved ones by arrival.
 2. `least` of a node is, per resource, the smallest demand that waits below it: what exceeds a
    bound at the node with its least demand exceeds it with every demand.
 
@@ -21,8 +22,8 @@ from heapq import heappop, heappush
 from streams.kernel.claims import Claim, asked, exceeds
 from streams.kernel.tree import Node
 
-ShapeKey = tuple[tuple[int, ...], bool, bool, bool, bool]
-"""(demand, is a guess, preemptible, awaits a reclaim, starved)."""
+ShapeKey = tuple[tuple[int, ...], bool, bool, bool]
+"""(demand, is a guess, preemptible, awaits a reclaim)."""
 Entry = tuple[int, int, Claim]
 """(key 3, arrival, claim); arrivals differ, so two entries never compare their claims."""
 Place = tuple[int, int]
@@ -79,11 +80,6 @@ class Shape:
         """Whether its claims await a reclaim (§5.1)."""
         return self.key[3]
 
-    @property
-    def starved(self) -> bool:
-        """Whether its claims have starved."""
-        return self.key[4]
-
     def borrows(self) -> bool:
         """Whether its claims, started now, would exceed their leaf's guarantee: tier 1 (§4.2)."""
         return exceeds(self.leaf, self.demand, self.asks)
@@ -107,13 +103,11 @@ class Shape:
 
 def shape_key(claim: Claim) -> ShapeKey:
     """The key of the shape that a waiting claim belongs to."""
-    return (claim.demand, claim.guess, claim.preemptible, claim.awaiting, claim.starved)
+    return (claim.demand, claim.guess, claim.preemptible, claim.awaiting)
 
 
 def place_of(claim: Claim, aging_ms: int) -> Place:
-    """Key 3 of the admission order, smallest first; for starved claims arrival alone."""
-    if claim.starved:
-        return 0, claim.arrival
+    """Key 3 of the admission order, smallest first."""
     if aging_ms > 0:
         return claim.submitted_ms - claim.priority * aging_ms, claim.arrival
     return -claim.priority, claim.arrival
@@ -122,21 +116,29 @@ def place_of(claim: Claim, aging_ms: int) -> Place:
 def join(claim: Claim, aging_ms: int) -> None:
     """Put a waiting claim into its leaf's queue."""
     leaf = claim.leaf
+    if claim.starved:
+        insort(leaf.starved, (claim.arrival, claim))
+        if claim.may_not_borrow:
+            insort(leaf.starved_bound, (claim.arrival, claim))
+        _wants(leaf, claim.demand)
+        return
     key = shape_key(claim)
     shape = leaf.queue.get(key)
     if shape is None:
         shape = leaf.queue[key] = Shape(leaf, key)
-        if not leaf.amounts:
-            leaf.amounts = [Multiset() for _ in leaf.guarantee]
-        for amounts, amount in zip(leaf.amounts, claim.demand, strict=True):
-            amounts.add(amount)
-        _find_least(leaf)
+        _wants(leaf, claim.demand)
     insort(shape.entries, (*place_of(claim, aging_ms), claim))
 
 
 def leave(claim: Claim, aging_ms: int) -> None:
     """Take a waiting claim out of its leaf's queue."""
     leaf = claim.leaf
+    if claim.starved:
+        del leaf.starved[bisect_left(leaf.starved, (claim.arrival,))]
+        if claim.may_not_borrow:
+            del leaf.starved_bound[bisect_left(leaf.starved_bound, (claim.arrival,))]
+        _wants_no_more(leaf, claim.demand)
+        return
     key = shape_key(claim)
     shape = leaf.queue[key]
     index = bisect_left(shape.entries, place_of(claim, aging_ms))
@@ -144,9 +146,21 @@ def leave(claim: Claim, aging_ms: int) -> None:
     del shape.entries[index]
     if not shape.entries:
         del leaf.queue[key]
-        for amounts, amount in zip(leaf.amounts, claim.demand, strict=True):
-            amounts.remove(amount)
-        _find_least(leaf)
+        _wants_no_more(leaf, claim.demand)
+
+
+def _wants(leaf: Node, demand: tuple[int, ...]) -> None:
+    if not leaf.amounts:
+        leaf.amounts = [Multiset() for _ in leaf.guarantee]
+    for amounts, amount in zip(leaf.amounts, demand, strict=True):
+        amounts.add(amount)
+    _find_least(leaf)
+
+
+def _wants_no_more(leaf: Node, demand: tuple[int, ...]) -> None:
+    for amounts, amount in zip(leaf.amounts, demand, strict=True):
+        amounts.remove(amount)
+    _find_least(leaf)
 
 
 def count(leaf: Node, step: int) -> None:
@@ -167,9 +181,11 @@ def count(leaf: Node, step: int) -> None:
 
 
 def _find_least(leaf: Node) -> None:
-    """A shape came or went: find the leaf's least demands, and forget those above if they moved."""
+    """A demand came or went: find the leaf's least ones, and forget those above if they moved."""
     before = leaf.least
-    leaf.least = [amounts.least() for amounts in leaf.amounts] if leaf.queue else None
+    leaf.least = None
+    if leaf.queue or leaf.starved:
+        leaf.least = [amounts.least() for amounts in leaf.amounts]
     if leaf.least == before:
         return
     for node in leaf.path:

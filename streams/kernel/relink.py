@@ -37,6 +37,7 @@ def replant(state: PoolState, nodes: Sequence[records.Node]) -> None:
         leaf.spent_uj = amount
         usage.add(leaf, last, amount)
     state.awaiting = {}
+    state.starved_leaves = {}
     for claim in state.claims.values():
         if claim.state is not ClaimState.ENDED:
             _move(state, claim)
@@ -83,6 +84,8 @@ def enqueue(state: PoolState, claim: Claim) -> None:
         state.awaiting[claim.id] = claim
         leaf.awaiting[claim.id] = claim
     queue.join(claim, state.policy.aging_ms)
+    if claim.starved:
+        state.starved_leaves[leaf] = None
 
 
 def forget_marks(state: PoolState) -> None:

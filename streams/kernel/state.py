@@ -75,7 +75,7 @@ class PoolState:
         "seq_next",
         "stale_awaiting",
         "stale_tiers",
-        "starved",
+        "starved_leaves",
         "starving",
         "tier0_leaves",
         "tier0_starved",
@@ -100,7 +100,7 @@ class PoolState:
         self.overhead_uj = 0
         self.claims: dict[str, Claim] = {}
         self.waiting: dict[str, Claim] = {}
-        self.starved: list[tuple[int, Claim]] = []
+        self.starved_leaves: dict[Node, None] = {}
         self.live_count = 0
         self.arrivals = 0
         self.admissions = 0

@@ -35,10 +35,11 @@ class Node:
     Lists are indexed by resource position. `kept`, `borrowed`, `occupied`, `contend_weight` and
     `contend_borrowed` are sums over the node's children (profile §4.2); `freed` and `awaited` are
     what projection takes off and adds (§5.1), `shift` is what projection changes in the room that
-    this node takes of its parent, `shifted` the sum of its children's. `unlent` sums what
-    the children do not lend. `victims` are a leaf's live claims in the order of §5.2 (None: to be
+    this node takes of its parent, `shifted` the sum of its children's. `unlent` sums what the
+    children do not lend. `victims` are a leaf's live claims in the order of §5.2 (None: to be
     sorted), `candidates` the first to be reclaimed below the node, per resource (None: to be
-    found). `constrained`: something on the path has a limit, a bound on live claims, or does not
+    found). `starved` are a leaf's starved claims by arrival, `starved_bound` those that may not
+    borrow. `constrained`: something on the path has a limit, a bound on live claims, or does not
     borrow. `rivals` are its waiting children by what they need (`bounds`), `moved` those of its
     children whose place there is to be found anew. `path` runs from here up to below the root.
     """
@@ -84,6 +85,8 @@ class Node:
         "shift",
         "shifted",
         "spent_uj",
+        "starved",
+        "starved_bound",
         "unlent",
         "usage",
         "victims",
@@ -135,6 +138,8 @@ class Node:
         self.waiting_children: dict[Node, None] = {}
         self.least: list[int] | None = None
         self.queue: dict[ShapeKey, Shape] = {}
+        self.starved: list[tuple[int, Claim]] = []
+        self.starved_bound: list[tuple[int, Claim]] = []
         self.awaiting: dict[str, Claim] = {}
         self.live_claims: dict[str, Claim] = {}
         self.victims: list[Claim] | None = None
