@@ -17,6 +17,7 @@ Profile: §4.2, §4.3.
 from __future__ import annotations
 
 from streams.kernel import projection, queue
+from streams.kernel.claims import exceeds
 from streams.kernel.state import PoolState
 from streams.kernel.surplus import ceiling, room
 from streams.kernel.tree import Node
@@ -175,10 +176,8 @@ def allowance(state: PoolState, leaf: Node) -> list[int]:
 
 def all_borrow(leaf: Node) -> bool:
     """Whether even the least demands that wait at a leaf exceed its guarantee."""
-    return any(
-        demand > 0 and leaf.usage[at] + demand > leaf.guarantee[at]
-        for at, demand in enumerate(queue.least(leaf))
-    )
+    least = queue.least(leaf)
+    return exceeds(leaf, least, [at for at, demand in enumerate(least) if demand > 0])
 
 
 def lacks_joules(state: PoolState, leaf: Node) -> bool:
