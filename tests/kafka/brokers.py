@@ -5,14 +5,19 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "deploy"))
+
+from kafka_local.jars import KAFKA_VERSION  # noqa: E402 - it is found by the line above
+
 KAFKA_LOCAL = ROOT / "deploy" / "kafka-local"
 START_SECONDS_MAX = 1200
-DOCKER_IMAGE = "apache/kafka:4.1.0"
+DOCKER_IMAGE = f"apache/kafka:{KAFKA_VERSION}"
 NOTHING_TO_RUN_ON = (
     "no Kafka broker for the tests: install Java 17 or later and Maven "
     "(Debian: apt-get install openjdk-17-jre-headless maven), or start a Docker engine, "
