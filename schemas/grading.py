@@ -9,12 +9,16 @@ verification passes it, and then says:
    a. `evidence`: a fork statement whose two heads trusted stewards signed (whoever found it);
    b. `head`: a head that a trusted steward signed differs from the ledger at its length, or from
       another such head at that length;
-   c. `witness`: a countersignature of a trusted witness differs from the ledger at its length.
+   c. `witness`: a countersignature of a trusted witness differs from the ledger at its length or,
+      past the ledger's end, from what the steward or another witness signed there.
    The first two are the stewards' own contradiction; the third rests on the witness's word.
 2. *witnessed* to m, if at least k trusted witnesses each countersigned this ledger at m or later:
    m is the k-th largest of the lengths that the single witnesses vouch for. Signatures at several
    lengths are not summed: each counts for what it covers, the ledger up to its length.
 3. else *self-attested*; and so is every receipt at or past m.
+4. `short_of`, whatever the grade: who signed for more receipts than the ledger has. It was cut
+   short, or it is an older copy; without a head at its own length or a consistency proof nobody
+   can even tell that it is the beginning of what was signed.
 
 What is not counted, and never an error, because anybody may write to a topic: bytes that do not
 open, unknown keys, other pools. `ignored` says how many there were.
@@ -68,9 +72,12 @@ class Trusted(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objection:
-    """Why a ledger is forked: on what ground, at which length, in whose word, in a sentence."""
+    """What speaks against a ledger: on what ground, at which length, in whose word, a sentence.
 
-    ground: Literal["evidence", "head", "witness"]
+    `length` as the ground is that of `Grading.short_of`; each of the others makes it forked.
+    """
+
+    ground: Literal["evidence", "head", "witness", "length"]
     length: int
     by: str
     detail: str
@@ -80,8 +87,8 @@ class Objection:
 class Grading:
     """A ledger's grade. Lengths count receipts; `reach` is each witness's longest vouched length.
 
-    `seen_length` is the longest that any trusted key signed for this pool: more than `length` means
-    that this copy ends early, or that receipts are missing.
+    `seen_length` is the longest that any trusted key signed for this pool: where it is more than
+    `length`, `short_of` says who signed for how many.
     """
 
     grade: LedgerGrade
@@ -92,6 +99,7 @@ class Grading:
     reach: Mapping[str, int]
     seen_length: int
     objections: tuple[Objection, ...]
+    short_of: tuple[Objection, ...]
     warnings: tuple[str, ...]
     ignored: int
 
@@ -169,6 +177,7 @@ class Grader:
             reach=reach,
             seen_length=seen,
             objections=objections,
+            short_of=tuple(self._short_of(length)),
             warnings=(*self._trust.warnings, *_shortfall(length, seen)),
             ignored=self._ignored.total(),
         )
@@ -211,11 +220,30 @@ class Grader:
         found = []
         for length, by_name in sorted(self._vouched.items()):
             ledger = self._ends.get(length)
+            signed = self._heads.get(length, set()).union(*by_name.values())
             for name, ends in sorted(by_name.items()):
                 if ledger is not None and ends != {ledger}:
                     detail = f"{name} countersigned another history of {length} receipts"
-                    found.append(Objection(ground="witness", length=length, by=name, detail=detail))
+                elif ledger is None and len(signed) > 1:
+                    detail = f"of {length} receipts {name} and others signed different histories"
+                else:
+                    continue
+                found.append(Objection(ground="witness", length=length, by=name, detail=detail))
         return found
+
+    def _short_of(self, length: int) -> list[Objection]:
+        """Who signed for more than `length` receipts: the witnesses by name, then the steward."""
+        longest = {name: at for at in sorted(self._vouched) for name in self._vouched[at]}
+        signed = [(name, f"{name} witnessed {at}", at) for name, at in sorted(longest.items())]
+        at = max(self._heads, default=0)
+        signed.append(("steward", f"its steward signed a head of {at}", at))
+        ends = f"the ledger given ends at {length}"
+        why = "it was cut short, or is an older copy"
+        return [
+            Objection(ground="length", length=at, by=name, detail=f"{ends}, but {words}: {why}")
+            for name, words, at in signed
+            if at > length
+        ]
 
     def _reach(self, length: int) -> dict[str, int]:
         """Each trusted witness's longest countersigned length of this very ledger."""

@@ -233,12 +233,41 @@ def test_invalid_and_unknown_signatures_are_not_counted_and_do_no_harm() -> None
 
 
 def test_a_copy_that_ends_early_is_not_graded_by_what_it_does_not_have() -> None:
-    """Signatures past the end of the copy do not count for it, and a warning says so."""
+    """Signatures past the end of the copy do not count for it, and each signer is named."""
     short = LEDGER.branch(10)
     grading = graded([countersigned(key, 15) for key in (ADA, BOB, CYD)], ledger=short)
     assert grading.grade is LedgerGrade.SELF_ATTESTED
     assert grading.seen_length == 15
     assert "ends after 10" in grading.warnings[-1]
+    assert [(o.ground, o.length, o.by) for o in grading.short_of] == [
+        *(("length", 15, name) for name in ("ada", "bob", "cyd"))
+    ]
+    assert grading.short_of[0].detail == (
+        "the ledger given ends at 10, but ada witnessed 15: it was cut short, or is an older copy"
+    )
+
+
+def test_a_short_copy_keeps_the_grade_of_what_it_has() -> None:
+    """A genuine beginning is witnessed to the last length in it; the steward is named, too."""
+    statements = [countersigned(key, length) for key in (ADA, BOB, CYD) for length in (8, 15)]
+    grading = graded(statements, heads=[LEDGER.head(20)], ledger=LEDGER.branch(10))
+    assert (grading.grade, grading.witnessed_length) == (LedgerGrade.WITNESSED, 8)
+    assert [(o.length, o.by) for o in grading.short_of] == [
+        *((15, name) for name in ("ada", "bob", "cyd")),
+        (20, "steward"),
+    ]
+    assert graded(statements, heads=[LEDGER.head(20)]).short_of == ()
+
+
+def test_witnesses_that_contradict_each_other_past_the_end_fork_it() -> None:
+    """Two ends of 15 receipts, by two witnesses or by a witness and the steward, cannot both be."""
+    other = LEDGER.branch(4).grow(16)
+    two = [countersigned(ADA, 15), countersigned(BOB, 15, other)]
+    for statements, heads in ((two, []), (two[:1], [other.head(15)])):
+        grading = graded(statements, heads=heads, ledger=LEDGER.branch(10))
+        assert grading.grade is LedgerGrade.FORKED
+        assert {(o.ground, o.length) for o in grading.objections} == {("witness", 15)}
+    assert graded([two[0], countersigned(BOB, 15)], ledger=LEDGER.branch(10)).objections == ()
 
 
 def test_a_rewritten_ledger_contradicts_its_witnesses() -> None:
