@@ -6,8 +6,9 @@ What a run does is `witness.runner`; what is printed about a store is `witness.s
 2. `run` follows a log until it is told to stop (SIGTERM, SIGINT), or with `--once` to its end.
    It prints what it signs; with `--json` one object a line.
 3. `status` and `show` only read the store, beside a run.
-4. Exit codes: 0 done; 1 the answer is no (`status`: a pool is forked; `run --once`: one was found
-   forked); 2 wrong use or bad input; 3 trouble. An error is one line; `-v` adds the traceback.
+4. Exit codes: 0 done; 1 the answer is no (`status`: a pool is forked; `run --once`: one is forked,
+   or its heads are refused or wait: `witness.objections`); 2 wrong use or bad input; 3 trouble. An
+   error is one line; `-v` adds the traceback.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,6 +32,7 @@ from witness import health, keyfile, showing, store
 from witness.embedded import EmbeddedReader
 from witness.health import Health
 from witness.kafka import Cluster, KafkaPublisher, KafkaReader, parse_options
+from witness.objections import objections
 from witness.outbox import Outbox
 from witness.outcome import Kind, Outcome
 from witness.runner import Runner
@@ -158,11 +160,11 @@ def run(
         refresh_ms=REFRESH_MS,
     )
     told = Health(patience_s=patience, silence_s=silence)
-    found: list[Outcome] = []
+    forked: set[str] = set()
 
     def hear(outcome: Outcome) -> None:
         if outcome.kind is Kind.FORKED:
-            found.append(outcome)
+            forked.add(outcome.pool)
         _tell(outcome, as_json)
 
     server = serve(told, port=port, host=host) if port is not None else None
@@ -176,8 +178,8 @@ def run(
         witness.close()
         if server is not None:
             server.shutdown()
-    if once and found:
-        raise _Answered
+    if once:
+        _conclude(list(objections(witness.pools.values())), forked, as_json)
 
 
 @cli.command()
@@ -270,6 +272,18 @@ def _tell(outcome: Outcome, as_json: bool) -> None:
         reason = f" ({outcome.reason})" if outcome.reason else ""
         words = f"{outcome.kind}{reason}: {outcome.detail}"
         click.echo(f"{outcome.pool}: head of {outcome.length}: {words}", err=True)
+
+
+def _conclude(found: Sequence[Outcome], forked: Collection[str], as_json: bool) -> None:
+    """One line for each objection, but for forks that were told just now; they make it a no."""
+    for outcome in found:
+        if outcome.pool in forked:
+            continue
+        reason = f" ({outcome.reason})" if outcome.reason else ""
+        words = f"not signed, {outcome.kind}{reason} at {outcome.length}: {outcome.detail}"
+        _print(showing.outcome(outcome), as_json, f"{outcome.pool}: {words}")
+    if found:
+        raise _Answered
 
 
 def _print(value: Mapping[str, object], as_json: bool, text: str) -> None:

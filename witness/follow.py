@@ -45,9 +45,10 @@ SUSPECTS_MAX: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A head that was found right, and the chain's place exactly there."""
+    """A head that was found right, where it lies, and the chain's place exactly there."""
 
     head: Signed[Head]
+    offset: int
     place: ChainReader
     keys: Keys
 
@@ -62,7 +63,10 @@ class Contradiction:
 
 
 class Follow:
-    """One pool. `leaves` are those of the record; `stewards` who may have begun the ledger."""
+    """One pool. `leaves` are those of the record; `stewards` who may have begun the ledger.
+
+    `refused` is the last refusal, until a head that came later is signed or known to be.
+    """
 
     def __init__(
         self,
@@ -71,6 +75,7 @@ class Follow:
         *,
         own_key: bytes,
         stewards: frozenset[bytes] | None = None,
+        refused: Outcome | None = None,
         threads: int = 1,
     ) -> None:
         self.pool = record.pool
@@ -80,6 +85,8 @@ class Follow:
         self._pending: dict[int, dict[bytes, Signed[Head]]] = {}
         self._suspects: dict[bytes, Signed[Head]] = {}
         self._head_offsets: dict[bytes, int] = {}
+        self.refused = refused
+        self._refused_at = 0
         self.restart(record, leaves)
 
     def restart(self, record: Record, leaves: Leaves) -> None:
@@ -121,16 +128,17 @@ class Follow:
         try:
             head = open_head(data)
         except StatementError as error:
-            return self._refused(0, Refusal.STATEMENT, str(error))
+            return self._refuse(offset, 0, Refusal.STATEMENT, str(error))
         length = _length(head)
         if head.statement.end.pool != self.pool:
-            return self._refused(length, Refusal.UNKNOWN_POOL, head.statement.end.pool)
+            return self._refuse(offset, length, Refusal.UNKNOWN_POOL, head.statement.end.pool)
         if head.key == self._own_key:
-            return self._refused(length, Refusal.OWN_KEY, "the steward signs with our own key")
+            words = "the steward signs with our own key"
+            return self._refuse(offset, length, Refusal.OWN_KEY, words)
         if self.record.fork is not None:
             return Outcome(kind=Kind.HALTED, pool=self.pool, length=length)
         if length <= self.record.length:
-            return self._against_history(head)
+            return self._against_history(head, offset)
         self._pending.setdefault(length, {})[head.digest] = head
         self._head_offsets.setdefault(head.digest, offset)
         if len(self._pending) > PENDING_MAX:
@@ -173,6 +181,8 @@ class Follow:
         self.feed.signed(record.length - self.record.length)
         if self.candidate is not None:
             self._forget([self.candidate.head])
+            if self.candidate.offset >= self._refused_at:
+                self.refused = None
         if record.fork is not None:
             self._forget(self.unsettled())
             self._pending, self._suspects = {}, {}
@@ -180,15 +190,16 @@ class Follow:
         self.feed.leaves.saved(record.length)
         self.candidate = self.contradiction = None
 
-    def _against_history(self, head: Signed[Head]) -> Outcome | None:
+    def _against_history(self, head: Signed[Head], offset: int) -> Outcome | None:
         """Steps 2 and 3: a head of a length that was passed before."""
         standing, length = self.record.standing, _length(head)
         assert standing is not None, "no length is at or below 0"
         if head.key != key_due(self.record.keys, length):
-            return self._refused(length, Refusal.KEY, f"{head.statement.steward} was not due")
+            words = f"{head.statement.steward} was not due"
+            return self._refuse(offset, length, Refusal.KEY, words)
         if head.statement.end == standing.end:
-            place = standing.chain()
-            self.candidate = Candidate(head=head, place=place, keys=self.record.keys)
+            place, keys = standing.chain(), self.record.keys
+            self.candidate = Candidate(head=head, offset=offset, place=place, keys=keys)
             return None
         if length == self.record.length:
             self._accuse(standing.head, head, ())
@@ -202,10 +213,11 @@ class Follow:
 
     def _compare(self, head: Signed[Head]) -> Outcome | None:
         """Step 4, the chain being at the head's length or, forced by `WAITING_MAX`, past it."""
-        length, end = _length(head), head.statement.end
+        length, end, offset = _length(head), head.statement.end, self._head_offsets[head.digest]
         if head.key != key_due(self.feed.keys, length):
             self._forget([head])
-            return self._refused(length, Refusal.KEY, f"{head.statement.steward} was not due")
+            words = f"{head.statement.steward} was not due"
+            return self._refuse(offset, length, Refusal.KEY, words)
         at_end = self.feed.chain.length == length
         own_head = self.feed.chain.head if at_end else end.head
         own = End(
@@ -220,7 +232,8 @@ class Follow:
         passed: Signed[Head] | None = head
         if at_end and not self.feed.chain.event_open:
             passed = None if self.candidate is None else self.candidate.head
-            self.candidate = Candidate(head=head, place=self.feed.chain.copy(), keys=self.feed.keys)
+            place, keys = self.feed.chain.copy(), self.feed.keys
+            self.candidate = Candidate(head=head, offset=offset, place=place, keys=keys)
         if passed is None:
             return None
         self._forget([passed])
@@ -265,10 +278,12 @@ class Follow:
         for head in heads:
             self._head_offsets.pop(head.digest, None)
 
-    def _refused(self, length: int, reason: Refusal, detail: str) -> Outcome:
-        return Outcome(
+    def _refuse(self, offset: int, length: int, reason: Refusal, detail: str) -> Outcome:
+        refused = Outcome(
             kind=Kind.REFUSED, pool=self.pool, length=length, reason=reason, detail=detail
         )
+        self.refused, self._refused_at = refused, offset
+        return refused
 
 
 def _length(head: Signed[Head]) -> int:

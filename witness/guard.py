@@ -39,12 +39,17 @@ def check_keys(own_key: bytes, stewards: Mapping[str, frozenset[bytes]] | None) 
         raise Trouble(Reason.KEY_REFUSED, str(refused), where="the key", todo=todo) from refused
     for pool, keys in (stewards or {}).items():
         if own_key in keys:
-            raise Trouble(
-                Reason.KEY_IS_STEWARDS,
-                f"the witness's key is the steward's of {pool}",
-                where=did_key(own_key),
-                todo="a witness has a key that no steward has",
-            )
+            raise key_is_stewards(own_key, pool)
+
+
+def key_is_stewards(own_key: bytes, pool: str) -> Trouble:
+    """Rule 1, broken: named by a trust file, or found on a head."""
+    return Trouble(
+        Reason.KEY_IS_STEWARDS,
+        f"the witness's key is the steward's of {pool}",
+        where=did_key(own_key),
+        todo="retire it here: a witness has a key that no steward has",
+    )
 
 
 def check_beginning(known: Record, stewards: frozenset[bytes] | None) -> None:

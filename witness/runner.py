@@ -15,8 +15,10 @@ something is judged, and statements go out.
 3. A log that ends before where it was read to was replaced: it is read again from the start.
 4. Trouble with the log is told and tried again; any other trouble ends the run, because only a new
    start learns from the store what was signed.
-5. Where to read on, and what was published, is noted in the store now and then: hints, never beyond
-   what is signed for and published.
+5. Where to read on, what was published and which heads were refused is noted in the store now and
+   then: hints, never beyond what is signed for and published.
+6. A head that the steward signed with the witness's own key ends the run: whoever holds that key is
+   no witness of that steward, so it signs nothing more, for no pool.
 
 Invariant: a statement is published only after `Witness` has returned it or the store has held it.
 """
@@ -30,11 +32,12 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
-from witness import faults
+from witness import faults, guard
 from witness.health import Health
-from witness.outcome import Outcome
+from witness.outcome import Outcome, Refusal
 from witness.partition import PAUSE_S, WAIT_MS, Partition, all_ended, pool_of
 from witness.sources import HEADS, LEDGER, WITNESS, Publisher, Reader
+from witness.store import Refused
 from witness.trouble import Reason, Trouble
 from witness.witness import Witness
 
@@ -209,6 +212,8 @@ class Runner:
 
     def _tell(self, outcome: Outcome) -> None:
         self.health.outcome(outcome)
+        if outcome.reason is Refusal.OWN_KEY:
+            raise guard.key_is_stewards(self._witness.public_key, outcome.pool)
         self._hear(outcome)
         if outcome.statement is not None:
             self._stuck.pop(outcome.pool, None)
@@ -285,8 +290,14 @@ class Runner:
         if positions != self._noted:
             current = {sha256(data).digest() for _, data in self._witness.statements()}
             self._published &= current
-            self._witness.store.note(positions, self._published)
+            self._witness.store.note(positions, self._published, self._refused())
             self._noted = positions
+
+    def _refused(self) -> Iterator[Refused]:
+        for pool, follow in self._witness.pools.items():
+            one = follow.refused
+            if one is not None:
+                yield Refused(pool, one.length, one.reason or "", one.detail)
 
     def _positions(self) -> Iterator[tuple[tuple[str, int], int]]:
         for partition in self._partitions:

@@ -45,6 +45,11 @@ CREATE TABLE positions (topic TEXT NOT NULL, partition INTEGER NOT NULL, offset 
                         PRIMARY KEY (topic, partition)) WITHOUT ROWID;
 CREATE TABLE published (digest BLOB PRIMARY KEY) WITHOUT ROWID;
 """
+_REFUSED: Final = """
+CREATE TABLE IF NOT EXISTS refused (pool TEXT PRIMARY KEY, length INTEGER NOT NULL,
+                                    reason TEXT NOT NULL, detail TEXT NOT NULL) WITHOUT ROWID
+"""
+"""Made with the first note, so that stores of before have it, too."""
 
 
 class Tile(NamedTuple):
@@ -53,6 +58,15 @@ class Tile(NamedTuple):
     number: int
     leaves: bytes
     root: bytes | None
+
+
+class Refused(NamedTuple):
+    """The last head of a pool that was refused, and why."""
+
+    pool: str
+    length: int
+    reason: str
+    detail: str
 
 
 class Store:
@@ -117,10 +131,22 @@ class Store:
         """SHA-256 of the statements that were noted as published: a hint, never too many."""
         return {bytes(digest) for (digest,) in self._rows("SELECT digest FROM published")}
 
-    def note(self, positions: dict[tuple[str, int], int], published: Iterable[bytes]) -> None:
-        """Note where to read on and what need not be published again.
+    def refused(self) -> list[Refused]:
+        """The refusals that were noted, and after which no head was signed."""
+        if not self._rows("SELECT 1 FROM sqlite_master WHERE name = 'refused'"):
+            return []
+        rows = self._rows("SELECT pool, length, reason, detail FROM refused ORDER BY pool")
+        return [Refused(*row) for row in rows]
 
-        Raises Trouble(`store-failed`).
+    def note(
+        self,
+        positions: dict[tuple[str, int], int],
+        published: Iterable[bytes],
+        refused: Iterable[Refused] = (),
+    ) -> None:
+        """Note where to read on, what need not be published again, and which heads were refused.
+
+        All at once: a head that is not read again is not forgotten. Raises Trouble(`store-failed`).
         """
         with self._transaction() as connection:
             connection.executemany(
@@ -130,6 +156,11 @@ class Store:
             connection.execute("DELETE FROM published")
             connection.executemany(
                 "INSERT INTO published (digest) VALUES (?)", [(digest,) for digest in published]
+            )
+            connection.execute(_REFUSED)
+            connection.execute("DELETE FROM refused")
+            connection.executemany(
+                "INSERT INTO refused (pool, length, reason, detail) VALUES (?, ?, ?, ?)", refused
             )
 
     def close(self) -> None:

@@ -27,8 +27,6 @@ from typing import Final
 
 from schemas.forks import open_fork, seal_fork
 from schemas.heads import (
-    Head,
-    Signed,
     StatementError,
     open_countersignature,
     open_head,
@@ -40,6 +38,7 @@ from witness import faults, guard, record, store
 from witness.follow import Candidate, Contradiction, Follow
 from witness.inquest import Inquest
 from witness.leaves import Leaves
+from witness.objections import contradiction, refused
 from witness.outcome import Kind, Outcome, Refusal
 from witness.record import Record, RecordDamaged, Standing
 from witness.trouble import Reason, Trouble
@@ -77,9 +76,12 @@ class Witness:
         self._refresh_ms = refresh_ms
         self._bodies: dict[str, bytes] = opened.records()
         self._follows: dict[str, Follow] = {}
+        self._refused = {one.pool: refused(*one) for one in opened.refused()}
         self.clock_behind_ms = 0
         for pool in self._bodies:
             self._follows[pool] = self._load(pool)
+        for pool in self._refused:
+            self._follow(pool)
 
     @classmethod
     def open(
@@ -237,6 +239,7 @@ class Witness:
             self._leaves(known),
             own_key=self.public_key,
             stewards=stewards,
+            refused=self._refused.get(pool),
             threads=self._threads,
         )
 
@@ -275,12 +278,12 @@ class Witness:
         self._swap(follow, Record(pool=known.pool, keys=candidate.keys, standing=standing))
         return Outcome(kind=Kind.SIGNED, pool=known.pool, length=length, statement=data)
 
-    def _convict(self, follow: Follow, contradiction: Contradiction) -> Outcome:
+    def _convict(self, follow: Follow, found: Contradiction) -> Outcome:
         """Evidence: sealed, checked, durable; then the pool is halted."""
         known = follow.record
-        first, second = contradiction.first, contradiction.second
+        first, second = found.first, found.second
         faults.reach(faults.Point.CHECKED)
-        data = seal_fork(self._signer, first, second, contradiction.path, self._now(known))
+        data = seal_fork(self._signer, first, second, found.path, self._now(known))
         own = open_fork(data, signers={self.public_key})
         faults.reach(faults.Point.SIGNED)
         evidence = Record(pool=known.pool, keys=known.keys, standing=known.standing, fork=own)
@@ -290,7 +293,7 @@ class Witness:
             pool=known.pool,
             length=own.statement.length,
             statement=data,
-            detail=f"heads of {_lengths(first, second)} receipts cannot both be true",
+            detail=contradiction(first, second),
         )
 
     def _swap(self, follow: Follow, new: Record) -> None:
@@ -308,7 +311,3 @@ class Witness:
         behind_ms = known.closed_at_ms - now_ms
         self.clock_behind_ms = behind_ms if behind_ms > CLOCK_SLACK_MS else 0
         return max(now_ms, known.closed_at_ms)
-
-
-def _lengths(first: Signed[Head], second: Signed[Head]) -> str:
-    return f"{first.statement.end.length} and {second.statement.end.length}"

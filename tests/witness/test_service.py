@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import signal
+import sqlite3
 import subprocess
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -307,11 +309,14 @@ def test_a_trust_file_limits_what_is_followed(
     Process(tmp_path, tmp_path / "log")
     new_state(tmp_path)
     trust = tmp_path / "trust.toml"
-    for key, status in ((WITNESS, 2), (OTHER_STEWARD, 0), (STEWARD, 0)):
+    for key, status in ((WITNESS, 2), (OTHER_STEWARD, 1), (STEWARD, 0)):
         trust.write_text(f'[pools.alpha]\nstewards = ["{did_key(key.public_key)}"]\n')
         assert ended([*run_line(tmp_path, trust=str(trust)), "--json"]) == status
     out, err = capsys.readouterr()
-    assert [json.loads(line)["pool"] for line in out.splitlines()] == ["alpha"]
+    refused, signed = (json.loads(line) for line in out.splitlines())
+    assert (refused["outcome"], refused["pool"]) == ("not-yet", "alpha")
+    assert "is not trusted for this pool" in refused["detail"]
+    assert signed == {"outcome": "signed", "pool": "alpha", "length": 5}
     assert "the witness's key is the steward's of alpha" in err
     trust.write_text("[pools.alpha]")
     assert ended(run_line(tmp_path, trust=str(trust))) == 2
@@ -329,7 +334,9 @@ def test_a_trust_file_limits_what_is_followed(
 def test_status_says_no_when_a_pool_is_forked(
     tmp_path: Path, steward: Steward, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit 1, the pool and the evidence; a run that finds the fork ends with 1, too."""
+    """Exit 1, the pool and the evidence; a run that finds the fork ends with 1, and so does every
+    later one, in one line.
+    """
     ledger = Ledger().grow(5)
     steward.write_ledger(ledger)
     process = Process(tmp_path, tmp_path / "log")
@@ -337,13 +344,97 @@ def test_status_says_no_when_a_pool_is_forked(
     assert ended(run_line(tmp_path)) == 0
     assert ended(["status", "--state", str(process.state)]) == 0
     steward.write("alpha", [], [ledger.head(root=bytes(32))])
+    capsys.readouterr()
     assert ended(run_line(tmp_path)) == 1
+    words = "heads of 5 and 5 receipts cannot both be true"
+    assert capsys.readouterr().out == f"alpha: forked 5 {words}\n"
+    for _ in range(2):
+        assert ended(run_line(tmp_path)) == 1
+        assert capsys.readouterr() == (f"alpha: not signed, halted at 5: {words}\n", "")
+    assert ended([*run_line(tmp_path), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out) == {
+        "outcome": "halted",
+        "pool": "alpha",
+        "length": 5,
+        "detail": words,
+    }
     assert ended(["status", "--state", str(process.state)]) == 1
     capsys.readouterr()
     assert ended(["show", "alpha", "--state", str(process.state), "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["fork"]["lengths"] == [5, 5]
     assert bytes.fromhex(shown["fork"]["evidence"]) == published(tmp_path / "log")[-1]
+
+
+def test_once_says_no_while_a_refused_head_is_the_last(
+    tmp_path: Path, steward: Steward, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit 1 and why, in the runs that no longer read that head, too; until a later one is signed.
+
+    A refused head before one that is signed is nothing to stop a timer for.
+    """
+    ledger = Ledger().grow(5)
+    process = Process(tmp_path, tmp_path / "log")
+    new_state(tmp_path)
+    steward.write("alpha", ledger.receipts, [ledger.head(steward=OTHER_STEWARD)])
+    stranger = did_key(OTHER_STEWARD.public_key)
+    for _ in range(3):
+        assert ended(run_line(tmp_path)) == 1
+        line = f"alpha: not signed, refused (key) at 5: {stranger} was not due\n"
+        assert capsys.readouterr().out == line
+    assert ended([*run_line(tmp_path), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["reason"] == "key"
+    steward.write("alpha", [], [ledger.head()])
+    assert ended(run_line(tmp_path)) == 0
+    assert ended(run_line(tmp_path)) == 0
+    steward.write("alpha", [], [b"no head"])
+    assert ended(run_line(tmp_path)) == 1
+    assert "refused (statement)" in capsys.readouterr().out
+    ledger.grow(5)
+    steward.write("alpha", ledger.receipts[5:], [b"no head", ledger.head()])
+    assert ended(run_line(tmp_path)) == 0
+    with closing(sqlite3.connect(process.state)) as database, database:
+        database.execute("DROP TABLE refused")
+    assert ended(run_line(tmp_path)) == 0
+
+
+def test_once_says_no_while_heads_wait(
+    tmp_path: Path, steward: Steward, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A head whose receipts do not verify or are not there is not signed, each time with why."""
+    ledger = Ledger().grow(5)
+    Process(tmp_path, tmp_path / "log")
+    new_state(tmp_path)
+    steward.write("alpha", ledger.receipts[:3], [ledger.head()])
+    for _ in range(2):
+        assert ended(run_line(tmp_path)) == 1
+        out = capsys.readouterr().out
+        assert out.startswith("alpha: not signed, not-yet at 5: the log does not have")
+    steward.write("alpha", ledger.receipts[3:])
+    assert ended(run_line(tmp_path)) == 0
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_a_steward_with_the_witnesss_key_ends_the_run(
+    tmp_path: Path, steward: Steward, capsys: pytest.CaptureFixture[str], once: bool
+) -> None:
+    """Outright, without a trust file, as a service and each time: one line, exit 2, no signature.
+
+    Whoever signs heads with the witness's key has its secret: it signs for no other pool either.
+    """
+    own = Ledger(steward=WITNESS).grow(5)
+    steward.write_ledger(own)
+    Process(tmp_path, tmp_path / "log")
+    new_state(tmp_path)
+    line = [part for part in run_line(tmp_path) if once or part != "--once"]
+    for _ in range(2):
+        assert ended(line) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith("pool-witness: the witness's key is the steward's of alpha")
+        assert err.count("\n") == 1
+        steward.write_ledger(Ledger(pool="beta").grow(5))
+    assert published(tmp_path / "log") == []
 
 
 def test_show_gives_the_key_for_trust_files(
