@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from collections.abc import Collection
+from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,14 +92,13 @@ def run(
     signer = _signer(where, key, password_file)
     keyring = _keyring(signer, trust)
     session.note(f"steward {did_key(signer.public_key)}")
-    metrics = Metrics()
-    observer = Observers([metrics, _Told(session)])
+    health = None if port is None else (host, port)
     if where.data is not None:
-        asyncio.run(_embedded(session, where.data, keyring, observer, metrics, (host, port)))
+        asyncio.run(_embedded(session, where.data, keyring, health))
     else:
         asyncio.run(
             _kafka(
-                session, where, keyring, observer, metrics, (host, port),
+                session, where, keyring, health,
                 partitions=partitions, group=group, snapshots=snapshots,
             )
         )  # fmt: skip
@@ -153,17 +153,18 @@ class _Told(Observer):
 
 
 async def _embedded(
-    session: Session,
-    data: Path,
-    keyring: Keyring,
-    observer: Observer,
-    metrics: Metrics,
-    address: tuple[str, int | None],
+    session: Session, data: Path, keyring: Keyring, health: tuple[str, int] | None
 ) -> None:
+    metrics = Metrics()
     log = EmbeddedLog(data)
     try:
-        stewards = await stewards_of(log, keyring, observer, Settings())
-        async with _served(session, metrics, *address):
+        stewards = await stewards_of(log, keyring, Observers([metrics, _Told(session)]), Settings())
+        async with AsyncExitStack() as stack:
+            if health is not None:
+                host, port = health
+                measure = partial(metrics.measure, log)
+                served = serve_health(metrics, host=host, port=port, measure=measure)
+                _served(session, host, await stack.enter_async_context(served))
             await run_all(stewards, _stopping())
     finally:
         await log.close()
@@ -173,43 +174,30 @@ async def _kafka(
     session: Session,
     where: Where,
     keyring: Keyring,
-    observer: Observer,
-    metrics: Metrics,
-    address: tuple[str, int | None],
+    health: tuple[str, int] | None,
     *,
     partitions: Collection[int] | None,
     group: str,
     snapshots: Path | None,
 ) -> None:
     assert where.kafka is not None
-
-    def stopped(partition: int, error: BaseException) -> None:
-        metrics.stopped(partition, error)
-        session.warn(f"partition {partition} stopped for good: {error}")
-
-    async with _served(session, metrics, *address):
-        await run_on_kafka(
-            replace(where.kafka, group=group),
-            keyring,
-            _stopping(),
-            partitions=partitions,
-            snapshots=None if snapshots is None else Snapshots(snapshots),
-            observer=observer,
-            on_stopped=stopped,
-        )
+    await run_on_kafka(
+        replace(where.kafka, group=group),
+        keyring,
+        _stopping(),
+        partitions=partitions,
+        snapshots=None if snapshots is None else Snapshots(snapshots),
+        observer=_Told(session),
+        on_stopped=lambda partition, error: session.warn(
+            f"partition {partition} stopped for good: {error}"
+        ),
+        health=health,
+        on_served=lambda port: _served(session, health[0] if health else "", port),
+    )
 
 
-@asynccontextmanager
-async def _served(
-    session: Session, metrics: Metrics, host: str, port: int | None
-) -> AsyncIterator[None]:
-    """Metrics and health on a port, if one is asked for."""
-    if port is None:
-        yield
-        return
-    async with serve_health(metrics, host=host, port=port) as bound:
-        session.note(f"health: http://{host}:{bound}/healthz")
-        yield
+def _served(session: Session, host: str, port: int) -> None:
+    session.note(f"health: http://{host}:{port}/healthz")
 
 
 def _stopping() -> asyncio.Event:

@@ -46,12 +46,13 @@ async def run_on_kafka(
     observer: Observer | None = None,
     on_stopped: Callable[[int, BaseException], None] = lambda partition, error: None,
     health: tuple[str, int] | None = None,
+    on_served: Callable[[int], None] = lambda port: None,
     open_log: Callable[[Connection], Log] = KafkaLog,
 ) -> None:
     """Work until `stopping` is set. `partitions` None: share them with the group.
 
     `on_stopped` hears of a partition that stopped for good while others go on. `health`: where to
-    serve health and metrics, host and port.
+    serve health and metrics, host and port; `on_served` hears which port it became.
     Raises: LogTrouble, StewardStopped: when nothing is left that works, or at the start; OSError
     where `health` cannot be served.
     """
@@ -74,7 +75,7 @@ async def run_on_kafka(
             if health is not None:
                 measure = partial(metrics.measure, log)
                 served = serve_health(metrics, host=health[0], port=health[1], measure=measure)
-                await stack.enter_async_context(served)
+                on_served(await stack.enter_async_context(served))
             if partitions is not None:
                 _check(partitions, count, log.where)
                 await run_all([make(log, number) for number in sorted(partitions)], stopping)

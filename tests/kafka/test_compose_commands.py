@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -146,4 +147,6 @@ def test_a_pool_is_opened_through_the_read_side_and_decided_by_the_steward(
         status, said = ask(f"{views}/compute-pools", token)
         assert [one["pool_id"] for one in json.loads(said)["pools"]] == ["p"]
         assert ask(f"{views}/metrics", token)[0] == 200
+        metrics = ask(f"http://127.0.0.1:{machine.steward_port}/metrics")[1].decode()
+        assert re.search(r'^pool_input_lag_offsets\{.*topic="pool.admin"\} 0.0$', metrics, re.M)
     assert (machine.directory / "keys" / "steward.pem").stat().st_mode & 0o777 == 0o600
