@@ -134,11 +134,12 @@ def _tier_0_trials(run: Run, leaf: Node) -> bool:
     state = run.state
     while True:
         version, admissions = state.version, state.admissions
-        for place, claim, shape in _heads(state, leaf, tier_1=False):
+        shapes = [shape for shape in leaf.queue.values() if not shape.borrows()]
+        for place, claim, _ in _heads(state, leaf, tier_1=False):
             attempt(run, claim)
             if state.version != version:
-                _mark(state, leaf, place, tier_1=False)
-                shape.mark(state.rounds, place)
+                for shape in shapes:  # by an admission some may now be of tier 1
+                    shape.mark(state.rounds, place)
                 break
         else:
             _mark(state, leaf, _LAST, tier_1=False)

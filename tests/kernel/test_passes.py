@@ -132,6 +132,37 @@ def test_an_archive_refuses_what_waits_before_its_pass() -> None:
     check(Row(name="archive", given=SHIFTED, when=archive(), then=[says("pool.archived"), *order]))
 
 
+def test_alike_claims_tried_in_vain_wait_for_the_next_round() -> None:
+    """s1 and s2 were tried in vain before `big` came in and made them borrowers: s1 is first again.
+
+    `big` awaits a reclaim, so until it is in what it reclaims is earmarked for it.
+    """
+    bench = Bench(
+        opened(leaf("a", 2), leaf("b"), mdev=5),
+        asks("b1", "b", 3, 1),
+        asks("b2", "b", 2, 1),
+        asks("big", "a", 2, 1, priority=-5),
+        asks("s1", "a", 1, 1),
+        asks("s2", "a", 1, 1),
+    )
+    found = bench.send(release("b1", 1))
+    admitted = [one["claim"] for one in found if one["kind"] == "claim.admitted"]
+    assert admitted == ["big", "s1"]
+
+
+def test_a_tree_as_deep_as_an_event_may_be_has_its_passes() -> None:
+    """A chain of 600 nodes; nothing gives up for its depth."""
+    chain = ["/".join("a" * depth) for depth in range(1, 601)]
+    bench = Bench(
+        opened(*(inner(one, 1) for one in chain), leaf("b"), mdev=2),
+        asks("c1", chain[-1], 2, 1),
+        asks("c2", chain[-1], 1, 1),
+        asks("c3", "b", 1, 1),
+    )
+    found = bench.send(release("c1", 1))
+    assert [one["claim"] for one in found] == ["c1", "c2", "c3"]
+
+
 # --- the order of a round ---------------------------------------------------------------------
 
 
