@@ -27,7 +27,9 @@ from schemas.records import (
 )
 
 OUTCOMES = frozenset({"completed", "failed", "evicted"})
-_DECIMAL = re.compile(r"0|[1-9][0-9]{0,4299}")
+_DECIMAL = re.compile(r"0|[1-9][0-9]*")
+_DIGITS_MAX = 4300
+"""As many as Python takes: what has more is as far out of range as what has so many."""
 
 
 class FieldFault(Exception):
@@ -49,7 +51,7 @@ class FieldReader:
         if type(value) is int:
             return value
         if self.from_json and type(value) is str and _DECIMAL.fullmatch(value):
-            return int(value)
+            return int(value[:_DIGITS_MAX])
         raise FieldFault("an integer is needed")
 
     def bounded(self, value: Any, low: int, limit: int) -> int:
@@ -149,7 +151,7 @@ class FieldReader:
 
     def _integers(self, given: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
         return {
-            name: int(value)
+            name: int(value[:_DIGITS_MAX])
             if self.from_json and name in names and type(value) is str and _DECIMAL.fullmatch(value)
             else value
             for name, value in given.items()

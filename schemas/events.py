@@ -86,7 +86,7 @@ def decode_json(data: bytes) -> Any:
     """JSON text to a value: no duplicate keys, bounded depth, text that is UTF-8."""
     try:
         value = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse)
-        _check_json(value, 0)
+        check_json(value)
     except (ValueError, RecursionError) as error:
         raise FieldFault(f"not JSON: {error}") from None
     return value
@@ -103,18 +103,19 @@ def _refuse(name: str) -> Any:
     raise ValueError(f"{name} is no JSON number")
 
 
-def _check_json(value: Any, depth: int) -> None:
+def check_json(value: Any, depth: int = 0) -> None:
+    """What decoding leaves to be judged. Raises: ValueError (depth; text that is not UTF-8)."""
     if depth > DEPTH_MAX:
         raise ValueError(f"deeper than {DEPTH_MAX}")
     if type(value) is str:
         value.encode("utf-8")
     elif type(value) is list:
         for item in value:
-            _check_json(item, depth + 1)
+            check_json(item, depth + 1)
     elif type(value) is dict:
         for key, item in value.items():
             key.encode("utf-8")
-            _check_json(item, depth + 1)
+            check_json(item, depth + 1)
 
 
 def _is_text(value: Any) -> bool:
@@ -137,7 +138,9 @@ def _encodes(text: str) -> bool:
 def parse_event(value: object, *, from_json: bool) -> Event | Malformed:
     """Judge a decoded value (a map of text keys) and give its record. It raises nothing."""
     if not _is_text(value):
-        return Malformed(pool=None, field=None, detail="text that is not UTF-8")
+        pool = value.get("pool") if type(value) is dict else None
+        told = pool if type(pool) is str and pool and _encodes(pool) else None
+        return Malformed(pool=told, field=None, detail="text that is not UTF-8")
     if type(value) is not dict:
         return Malformed(pool=None, field=None, detail="an event is a map")
     pool = value.get("pool")
@@ -150,8 +153,26 @@ def parse_event(value: object, *, from_json: bool) -> Event | Malformed:
     parsed: dict[str, Any] = {"pool": pool, "type": kind}
     fault = _read_fields(value, kind, reader, parsed)
     if fault is not None:
-        return Malformed(pool=pool, field=fault[0], detail=fault[1])
+        return Malformed(pool=pool, field=fault[0], detail=fault[1], named=_named(kind, parsed))
     return _build(kind, parsed, reader)
+
+
+def _named(kind: str, parsed: dict[str, Any]) -> tuple[str, frozenset[str]] | None:
+    """The resources that a field names which was read, where the pool's are to be judged against.
+
+    An opening declares its own, and was judged by them.
+    """
+    if kind == EventType.CLAIM_SUBMITTED and "gang" in parsed:
+        return "gang", frozenset(name for member in parsed["gang"] for name in member)
+    if kind == EventType.TREE_SET and "tree" in parsed:
+        return "tree", frozenset(name for node in parsed["tree"] for name in _resources_of(node))
+    return None
+
+
+def _resources_of(node: dict[str, Any]) -> list[str]:
+    lent = node.get("lend")
+    names = [*node["guarantee"], *node.get("limit", ())]
+    return [*names, *lent] if isinstance(lent, list) else names
 
 
 def _declared(value: dict[str, Any]) -> frozenset[str] | None:

@@ -343,9 +343,11 @@ class MeterRead(Event):
 class Malformed:
     """What arrived and is no event: its pool, if that can be told, and the field at fault.
 
-    `field` is None where not even a map could be decoded.
+    `field` is None where not even a map could be decoded. `named`: the field before it, if any,
+    that names resources, and which; whoever knows the pool may find that one at fault first.
     """
 
     pool: str | None
     field: str | None
     detail: str
+    named: tuple[str, frozenset[str]] | None = None

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from schemas.events import parse_event
+from schemas.events import check_json, parse_event
 from schemas.records import INSTANT_LIMIT_MS, Body, Event, Malformed
 from streams.kernel import PoolState, decide
 
 NO_POOL = ""
 """Stands for the pool of an event whose pool cannot be told; it is never open."""
+_DIGITS_MAX = 20
+"""More digits than any instant has."""
 
 
 def decide_lines(events: Iterable[object]) -> Iterator[tuple[int, Body]]:
@@ -42,14 +44,31 @@ def decide_lines(events: Iterable[object]) -> Iterator[tuple[int, Body]]:
 
 def timed_event(value: object) -> tuple[Event | Malformed, int | None]:
     """An event in its JSON form, and its time if it brings one."""
-    if not isinstance(value, Mapping) or "at_ms" not in value:
-        return parse_event(value, from_json=True), None
-    fields = {key: member for key, member in value.items() if key != "at_ms"}
-    at_ms = value["at_ms"]
-    if isinstance(at_ms, str) and at_ms.isascii() and at_ms.isdecimal():
-        at_ms = int(at_ms)
-    if type(at_ms) is not int or not 0 <= at_ms < INSTANT_LIMIT_MS:
-        pool = value.get("pool")
-        told = pool if isinstance(pool, str) and pool else None
-        return Malformed(pool=told, field="at_ms", detail="a time in milliseconds is needed"), None
-    return parse_event(fields, from_json=True), at_ms
+    at_ms = None
+    if isinstance(value, Mapping) and "at_ms" in value:
+        at_ms = _time_of(value["at_ms"])
+        if at_ms is None:
+            detail = "a time in milliseconds is needed"
+            return Malformed(pool=_pool_told(value), field="at_ms", detail=detail), None
+        value = {key: member for key, member in value.items() if key != "at_ms"}
+    try:
+        check_json(value)
+    except ValueError as error:
+        return Malformed(pool=_pool_told(value), field=None, detail=str(error)), at_ms
+    return parse_event(value, from_json=True), at_ms
+
+
+def _time_of(given: object) -> int | None:
+    """An instant in milliseconds, written as an integer or a decimal string; None: it is none."""
+    if isinstance(given, str) and given.isascii() and given.isdecimal():
+        leading_zero = given[0] == "0" and given != "0"
+        given = None if leading_zero else int(given[:_DIGITS_MAX])
+    if type(given) is not int or not 0 <= given < INSTANT_LIMIT_MS:
+        return None
+    return given
+
+
+def _pool_told(value: object) -> str | None:
+    """The pool that an event names which is none, as its record's key would."""
+    pool = value.get("pool") if isinstance(value, Mapping) else None
+    return pool if isinstance(pool, str) and pool else None

@@ -102,7 +102,9 @@ def _judge(run: Run, event: Event | Malformed) -> None:
     if isinstance(event, Tick):
         return
     if isinstance(event, Malformed):
-        run.answer(_malformed(event.field))
+        named = event.named
+        earlier = named is not None and not named[1].issubset(state.resources)
+        run.answer(_malformed(named[0] if named is not None and earlier else event.field))
         return
     field = _undeclared_field(event, state.resources)
     if field is not None:

@@ -80,6 +80,28 @@ def test_what_is_no_event_is_decided_too(pool: Pool) -> None:
 
 
 @pytest.mark.parametrize(
+    "claim",
+    ["\\ud800", "[" * 20 + "]" * 20],
+    ids=["half a surrogate pair", "nested too deep"],
+)
+def test_what_no_steward_could_decode_still_has_its_time(pool: Pool, claim: str) -> None:
+    """Its pool's deadlines are settled first, and it is malformed as a steward would find it."""
+    tree = [{"id": "a", "guarantee": {"mdev": 1, "uj": 1}}]
+    asks = {"claim": "c", "leaf": "a", "gang": [{"mdev": 1}], "grade": "ModelBased"}
+    opened = {"type": "pool.opened", "capacity": {"mdev": 1, "uj": 1}, "tree": tree, "at_ms": 1}
+    submitted = {"type": "claim.submitted", "commit_within_ms": 5, "at_ms": 2, **asks}
+    given = [json.dumps({"pool": "p", **one}) for one in (opened, submitted)]
+    value = claim if claim.startswith("[") else f'"{claim}"'
+    given.append(f'{{"pool": "p", "type": "claim.committed", "claim": {value}, "at_ms": 20}}')
+    outcome = pool("decide", "-", given="\n".join(given))
+    assert [(line["event"], line["kind"]) for line in outcome.lines[2:]] == [
+        (2, "claim.expired"),
+        (2, "refused"),
+    ]
+    assert outcome.lines[3] == {"event": 2, "kind": "refused", "reason": "malformed"}
+
+
+@pytest.mark.parametrize(
     ("data", "said"),
     [
         (b'{"pool": "p"}\nnot json\n', "stdin:2"),

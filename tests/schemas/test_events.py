@@ -334,6 +334,14 @@ def test_a_policys_unknown_members_stay_as_given() -> None:
     }
 
 
+def test_a_decimal_string_of_any_length_is_a_number() -> None:
+    """However far out of range it is, it is no other type."""
+    for digits in (20, 4300, 4301, 10_000):
+        gang = [{"mdev": "9" * digits}]
+        found = parse_event({**SUBMITTED, "gang": gang, "grade": "HwShunt"}, from_json=True)
+        assert isinstance(found, Event) and not found.in_range
+
+
 # --- records ------------------------------------------------------------------------------------
 
 
