@@ -87,9 +87,15 @@ def init(key: Path, state: Path, password_file: Path | None, as_json: bool, verb
     store.refuse_existing(state)
     made = not key.exists()
     if made:
-        keyfile.make(key)
-    public_key = keyfile.read(key, password_file).public_key
-    store.create(state, public_key)
+        keyfile.make(key, password_file)
+    try:
+        public_key = keyfile.read(key, password_file).public_key
+        store.create(state, public_key)
+    except BaseException:
+        if made:
+            # Nobody has its public half yet, and the next try is to begin from nothing, too.
+            key.unlink(missing_ok=True)
+        raise
     answer = showing.key(public_key) | {"state": str(state), "key": str(key), "key_made": made}
     _print(answer, as_json, f"{did_key(public_key)}\nstore: {state}\nkey: {key}")
 

@@ -6,13 +6,16 @@ What a key is, is `schemas.keys`.
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 from typing import Final
 
 from schemas.keys import KeyRefused, SeedSigner, new_pem, signer_from_pem
+from witness.store import sync
 from witness.trouble import Reason, Trouble
 
 PEM_BYTES_MAX: Final = 16 * 1024
+_MISPLACED: Final = (FileExistsError, FileNotFoundError, NotADirectoryError, PermissionError)
 
 
 def read(file: Path, password_file: Path | None = None) -> SeedSigner:
@@ -32,16 +35,35 @@ def read(file: Path, password_file: Path | None = None) -> SeedSigner:
         raise _refused(str(refused), file, "name the witness's key file") from refused
 
 
-def make(file: Path) -> None:
-    """Write a new key, durably. Raises Trouble(`key-refused`) if there is a file already."""
+def make(file: Path, password_file: Path | None = None) -> None:
+    """Write a new key, whole and durable or not at all, encrypted if there is a password.
+
+    Raises Trouble: `key-refused` where no new file may be, `key-failed` where the disk fails.
+    """
     try:
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        _write_new(file, new_pem(None if password_file is None else _first_line(password_file)))
+    except KeyRefused as refused:
+        raise _refused(str(refused), file, "give the password file a first line") from refused
+    except _MISPLACED as error:
+        raise _refused(f"{error.strerror}", file, "name another file") from error
+    except OSError as error:
+        todo = "see to the disk, then start again"
+        what = f"not written: {error.strerror}"
+        raise Trouble(Reason.KEY_FAILED, what, where=str(file), todo=todo) from error
+
+
+def _write_new(file: Path, pem: bytes) -> None:
+    """A draft beside the file, synced, then its name: half a key is never found under it."""
+    handle, draft = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.", suffix=".new")
+    try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(new_pem())
+            stream.write(pem)
             stream.flush()
             os.fsync(stream.fileno())
-    except OSError as error:
-        raise _refused(f"{error.strerror}", file, "name another file") from error
+        os.link(draft, file)
+        sync(file.parent)
+    finally:
+        os.unlink(draft)
 
 
 def _first_line(file: Path) -> bytes:

@@ -28,6 +28,7 @@ from schemas import cbor
 from schemas.keys import kid
 from schemas.wellformed import CborError
 from witness import faults
+from witness.store import sync
 from witness.trouble import Reason, Trouble
 
 DIRECTORY: Final = "witness"
@@ -88,7 +89,7 @@ class Outbox:
         os.ftruncate(descriptor, whole)
         os.fsync(descriptor)
         for directory in (self._path.parent, self._path.parent.parent):
-            _sync_directory(directory)
+            sync(directory)
         return descriptor
 
     def _failed(self, error: OSError) -> Trouble:
@@ -108,11 +109,3 @@ def whole_items(data: bytes) -> Iterator[bytes]:
         yield from cbor.split_sequence(data)
     except CborError:
         return
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

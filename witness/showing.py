@@ -89,7 +89,7 @@ def _decode(state: Path, opened: store.Store, name: str) -> Record:
     body = opened.record(name)
     if body is None:
         todo = "`pool-witness status` lists the pools"
-        raise Trouble(Reason.BAD_INPUT, f"no pool {name!r}", where=str(state), todo=todo)
+        raise Trouble(Reason.UNKNOWN_POOL, f"no pool {name!r}", where=str(state), todo=todo)
     try:
         return record.decode(body, opened.public_key)
     except RecordDamaged as error:

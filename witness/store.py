@@ -224,9 +224,9 @@ def create(path: Path, public_key: bytes) -> None:
                 "INSERT INTO meta (name, value) VALUES (?, ?)",
                 [("format", FORMAT), ("public_key", public_key)],
             )
-        _sync(draft)
+        sync(draft)
         os.link(draft, path)
-        _sync(path.parent)
+        sync(path.parent)
     except FileExistsError as error:
         raise _exists(path) from error
     except (OSError, sqlite3.Error) as error:
@@ -326,7 +326,8 @@ def _check(store: Store, public_key: bytes) -> None:
         )
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Have the disk keep what was written to a file, or to a directory's entries."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

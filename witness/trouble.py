@@ -2,7 +2,8 @@
 
 A head that is refused, or not yet understood, is no trouble: see `witness.outcome`.
 
-Exit codes: 2 for wrong use or bad input, 3 for trouble with disk or log.
+Exit codes: 1 for what was asked after and is not there, 2 for wrong use or bad input, 3 for trouble
+with disk or log.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ class Reason(StrEnum):
     LOG_DAMAGED = "log-damaged"
     LOG_UNAVAILABLE = "log-unavailable"
     BAD_INPUT = "bad-input"
+    KEY_FAILED = "key-failed"
+    UNKNOWN_POOL = "unknown-pool"
 
 
 _WRONG_USE = frozenset(
@@ -54,5 +57,7 @@ class Trouble(Exception):
 
     @property
     def exit_code(self) -> int:
-        """2 or 3, as the module says."""
+        """1, 2 or 3, as the module says."""
+        if self.reason is Reason.UNKNOWN_POOL:
+            return 1
         return 2 if self.reason in _WRONG_USE else 3

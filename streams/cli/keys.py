@@ -10,6 +10,7 @@ Not here: what a key is (`schemas.keys`).
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import click
@@ -75,17 +76,33 @@ def _show(session: Session, file: Path, signer: SeedSigner) -> None:
 
 
 def write_key(file: Path, pem: bytes) -> None:
-    """Write a new key file, mode 0600, durable. Raises Failure if there is one already."""
+    """Write a new key file, mode 0600, whole and durable or not at all.
+
+    Raises Failure if there is one already; OSError, of this file.
+    """
     try:
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        _write_new(file, pem)
     except FileExistsError:
         raise Failure(
             "there is a file already", where=str(file), todo="take another name", status=Status.NO
         ) from None
-    with os.fdopen(handle, "wb") as stream:
-        stream.write(pem)
-        stream.flush()
-        os.fsync(stream.fileno())
+    except OSError as error:
+        # What it names is the draft, or nothing.
+        raise OSError(error.errno, error.strerror, str(file)) from error
+
+
+def _write_new(file: Path, pem: bytes) -> None:
+    """A draft beside the file, synced, then its name: half a key is never found under it."""
+    handle, draft = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.", suffix=".new")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(pem)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.link(draft, file)
+        _sync(file.parent)
+    finally:
+        os.unlink(draft)
 
 
 def read_key(file: Path, password_file: Path | None = None) -> SeedSigner:
@@ -106,6 +123,14 @@ def read_key(file: Path, password_file: Path | None = None) -> SeedSigner:
         return signer_from_pem(pem, _read_password(password_file))
     except KeyRefused as refused:
         raise Failure(str(refused), where=str(file), status=Status.USAGE) from refused
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _read_password(file: Path | None) -> bytes | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import subprocess
 from pathlib import Path
 
@@ -129,6 +131,24 @@ def test_keys_are_made_once_and_shown_in_their_public_forms(pool: Pool, tmp_path
         assert made["did"] in pool("keys", "show", file, *extra).out
     locked = pool("keys", "show", tmp_path / "2.pem")
     assert (locked.status, locked.out) == (2, "")
+
+
+def test_a_key_that_the_disk_does_not_take_is_no_file(
+    pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk ends it with 3 and leaves nothing: the next try is not told of half a key."""
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", full)
+        outcome = pool("keys", "new", tmp_path / "k.pem")
+    assert (outcome.status, outcome.out) == (3, "")
+    assert str(tmp_path / "k.pem") in outcome.err
+    assert list(tmp_path.iterdir()) == []
+    assert pool("keys", "new", tmp_path / "k.pem").status == 0
+    assert [file.name for file in tmp_path.iterdir()] == ["k.pem"]
 
 
 def test_a_key_that_others_may_read_is_refused(pool: Pool, tmp_path: Path) -> None:

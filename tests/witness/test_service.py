@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -250,6 +252,40 @@ def test_init_makes_no_key_beside_an_existing_store(tmp_path: Path) -> None:
     assert not (tmp_path / "new.pem").exists()
 
 
+@pytest.mark.parametrize("room", [0, 60, 1_000], ids=["key", "half a key", "store"])
+def test_init_on_a_full_disk_leaves_nothing_and_may_be_tried_again(
+    tmp_path: Path, room: int
+) -> None:
+    """No room for the key, or for the store after it: exit 3, no file, and the next try is good."""
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    line = ["init", "--key", str(kept / "w.pem"), "--state", str(kept / "w.db")]
+    done = subprocess.run(
+        [sys.executable, "-m", "witness", *line],
+        env=environment(),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 3, done
+    assert "not written" in done.stderr
+    assert "see to the disk" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert list(kept.iterdir()) == []
+    assert ended(line) == 0
+
+
+def test_a_key_is_made_in_no_place_that_there_is_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder that is missing is wrong use, not a disk that fails."""
+    state = str(tmp_path / "w.db")
+    assert ended(["init", "--key", str(tmp_path / "no" / "w.pem"), "--state", state]) == 2
+    assert "name another file" in capsys.readouterr().err
+
+
 WRONG_USES = [
     ({"data": None}, 2, "name one log"),
     ({"kafka": "localhost:9092"}, 2, "name one log"),
@@ -440,11 +476,15 @@ def test_a_steward_with_the_witnesss_key_ends_the_run(
 def test_show_gives_the_key_for_trust_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The did:key, without a key file at hand; an unknown pool is wrong use."""
+    """The did:key, without a key file at hand; of a pool that it does not have the answer is no."""
     state = new_state(tmp_path)
     assert ended(["show", "--state", str(state), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["did"] == did_key(WITNESS.public_key)
-    assert ended(["show", "gamma", "--state", str(state)]) == 2
+    capsys.readouterr()
+    assert ended(["show", "gamma", "--state", str(state)]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("pool-witness: no pool 'gamma'")
 
 
 def test_kafka_options_are_read_and_misspelt_ones_refused() -> None:
