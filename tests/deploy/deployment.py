@@ -1,24 +1,26 @@
-"""What deploy/ holds, read for the tests: compose's services, and the commands that they run."""
+"""What deploy/ holds, read for the tests: compose's services, and the commands that they run.
+
+A command is judged by what the program's own `--help` says, as whoever writes one would.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import click
 import yaml
-
-from streams.cli.main import pool
-from witness.cli import cli as witness
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 COMPOSE = DEPLOY / "compose.yaml"
-PROGRAMS: dict[str, click.Command] = {"pool": pool, "pool-witness": witness}
+PROGRAMS = ("pool", "pool-witness")
+_OPTION = re.compile(r"^  (?:-\w, )?(--[\w-]+)(?: (?!\s)(\S+))?", re.MULTILINE)
 
 sys.path.insert(0, str(DEPLOY))
 
@@ -56,21 +58,27 @@ def script_commands(script: str) -> Iterator[list[str]]:
 
 
 def check(words: list[str]) -> None:
-    """Let click judge a command without running it. Raises click.UsageError, or asserts.
+    """Whether a command has its subcommands, its options and no others, and all that it needs."""
+    count = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
+    text = help_of(*words[:count])
+    options = dict(_OPTION.findall(text))
+    given, rest = set(), iter(words[count:])
+    for word in rest:
+        name, equals, _ = word.partition("=")
+        assert name in options, f"{' '.join(words)}: no {name}"
+        assert options[name] or not equals, f"{name} takes no value"
+        if options[name] and not equals:
+            assert not next(rest, "--").startswith("--"), f"{name} wants a value"
+        given.add(name)
+    for part in text.split("\n  --"):
+        if "[required]" in part:
+            assert "--" + part.split()[0] in given, f"{' '.join(words)}: {part}"
 
-    Paths that a container would have are not looked for.
-    """
-    command, rest = PROGRAMS[words[0]], words[1:]
-    path = words[0]
-    while isinstance(command, click.Group):
-        found = command.get_command(click.Context(command), rest[0])
-        assert found is not None, f"{path} has no {rest[0]}"
-        command, path, rest = found, f"{path} {rest[0]}", rest[1:]
-    context = click.Context(command, info_name=path)
-    given, left, order = command.make_parser(context).parse_args(list(rest))
-    assert not left, f"{path}: {left} is too much"
-    for parameter in command.params:
-        value = given.get(str(parameter.name))
-        assert value is not None or not parameter.required, f"{path} wants {parameter.name}"
-        if parameter in order and not isinstance(parameter.type, click.Path):
-            parameter.type_cast_value(context, value)
+
+@cache
+def help_of(program: str, *words: str) -> str:
+    """What a command says of itself. A file's name after it is none of its subcommands."""
+    command = [Path(sys.executable).parent / program, *words, "--help"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

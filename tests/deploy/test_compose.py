@@ -59,16 +59,45 @@ def test_the_named_volumes_and_secrets_are_those_that_are_used() -> None:
     """Neither more nor less; and no key is another's."""
     volumes = [
         volume.partition(":")[0]
-        for service in SERVICES.values()
+        for name, service in SERVICES.items()
         for volume in service.get("volumes", ())
-        if not volume.startswith("/")
+        if not volume.startswith("/") and name != "witness-init"
     ]
     assert sorted(volumes) == sorted(set(volumes)) == sorted(compose()["volumes"])
     secrets = {secret for service in SERVICES.values() for secret in service.get("secrets", ())}
     assert secrets == set(compose()["secrets"])
 
 
+def test_a_witness_is_begun_by_hand_only() -> None:
+    """Nothing that starts by itself runs `init`; where it does run, it gets no key that is there."""
+    begin = SERVICES["witness-init"]
+    assert begin["profiles"] == ["init"]
+    assert "restart" not in begin
+    assert begin["volumes"] == SERVICES["witness"]["volumes"]
+    makers = [name for name in OURS if any("init" in words for words in commands(name))]
+    assert makers == ["witness-init"]
+    (init,), (run,) = commands("witness-init"), commands("witness")
+    assert "--key-never-used" not in init
+    for option in ("--key", "--state"):
+        assert init[init.index(option) + 1] == run[run.index(option) + 1]
+
+
 def test_topics_are_made_by_the_command_that_knows_their_settings() -> None:
     """Settings that were repeated in the file would drift from those that the doctor checks."""
     assert "pool.ledger" not in COMPOSE.read_text()
     assert "pool topics create" in "\n".join(texts(SERVICES["topics"]))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "pool serve --nonsense",
+        "pool serve --kafka",
+        "pool serve --read-only=yes",
+        "pool-witness run --kafka=x --key=k",
+    ],
+)
+def test_the_check_of_commands_finds_what_is_wrong(words: str) -> None:
+    """An option that is not there, a value that is missing or too much, one that is required."""
+    with pytest.raises(AssertionError):
+        check(words.split())
