@@ -2,7 +2,8 @@
 
 What a run does is `witness.runner`; what is printed about a store is `witness.showing`.
 
-1. `init` makes the store, once, and the key if there is none yet. Nothing else ever makes a store.
+1. `init` makes key and store, once and together. Nothing else ever makes a store, and nobody can
+   tell by a key what it has signed: one that is there is taken only from who says that it has not.
 2. `run` follows a log until it is told to stop (SIGTERM, SIGINT), or with `--once` to its end.
    It prints what it signs; with `--json` one object a line.
 3. `status` and `show` only read the store, beside a run.
@@ -77,16 +78,29 @@ def cli() -> None:
 @_key
 @_state
 @_password
+@click.option(
+    "--key-never-used",
+    is_flag=True,
+    help="Take the key that is there: it has never signed, and no store was made for it.",
+)
 @_json
 @_verbose
-def init(key: Path, state: Path, password_file: Path | None, as_json: bool, verbose: bool) -> None:
-    """Make the store, once; and the key, if FILE is not there yet.
+def init(
+    key: Path,
+    state: Path,
+    password_file: Path | None,
+    key_never_used: bool,
+    as_json: bool,
+    verbose: bool,
+) -> None:
+    """Make a new key and its store, once.
 
     A lost store means a new key: an old one must not start from nothing again.
     """
     store.refuse_existing(state)
-    made = not key.exists()
+    made = not key_never_used
     if made:
+        keyfile.refuse_existing(key)
         keyfile.make(key, password_file)
     try:
         public_key = keyfile.read(key, password_file).public_key

@@ -35,6 +35,18 @@ def read(file: Path, password_file: Path | None = None) -> SeedSigner:
         raise _refused(str(refused), file, "name the witness's key file") from refused
 
 
+def refuse_existing(file: Path) -> None:
+    """Raises Trouble(`key-exists`) where a file is."""
+    if os.path.lexists(file):
+        raise Trouble(
+            Reason.KEY_EXISTS,
+            "there is a key already",
+            where=str(file),
+            todo="name another file: a lost store means a new key; --key-never-used if no store, "
+            "here or elsewhere, was ever made for it",
+        )
+
+
 def make(file: Path, password_file: Path | None = None) -> None:
     """Write a new key, whole and durable or not at all, encrypted if there is a password.
 

@@ -30,6 +30,7 @@ class Reason(StrEnum):
     BAD_INPUT = "bad-input"
     KEY_FAILED = "key-failed"
     UNKNOWN_POOL = "unknown-pool"
+    KEY_EXISTS = "key-exists"
 
 
 _WRONG_USE = frozenset(
@@ -37,6 +38,7 @@ _WRONG_USE = frozenset(
         Reason.KEY_REFUSED,
         Reason.KEY_IS_STEWARDS,
         Reason.KEY_OF_ANOTHER,
+        Reason.KEY_EXISTS,
         Reason.STORE_MISSING,
         Reason.STORE_EXISTS,
         Reason.LOG_MISSING,

@@ -128,7 +128,7 @@ class Process:
         self.key.chmod(0o600)
 
     def init(self) -> subprocess.CompletedProcess[str]:
-        return self.call("init")
+        return self.call("init", "--key-never-used")
 
     def once(self, fault: str = "") -> subprocess.CompletedProcess[str]:
         """`run --once --json`, killed at a named point."""

@@ -228,9 +228,7 @@ def run_line(tmp_path: Path, **changes: str | None) -> list[str]:
     return ["run", "--once", *given]
 
 
-def test_init_makes_a_key_where_there_is_none(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_init_makes_key_and_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One command makes both; again, it refuses, and leaves both alone."""
     line = ["init", "--key", str(tmp_path / "w.pem"), "--state", str(tmp_path / "w.db"), "--json"]
     assert ended(line) == 0
@@ -243,6 +241,30 @@ def test_init_makes_a_key_where_there_is_none(
     assert ended(line) == 2
     assert "there is a store already" in capsys.readouterr().err
     assert ((tmp_path / "w.pem").read_bytes(), (tmp_path / "w.db").read_bytes()) == before
+
+
+def test_a_lost_store_is_not_made_again_for_its_key(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A key that is there is refused, and nothing is made; who vouches for it gets its store."""
+    key, state = tmp_path / "w.pem", tmp_path / "w.db"
+    line = ["init", "--key", str(key), "--state", str(state), "--json"]
+    assert ended(line) == 0
+    made = json.loads(capsys.readouterr().out)
+    state.unlink()
+    before = key.read_bytes()
+    assert ended(line) == 2
+    err = capsys.readouterr().err
+    assert "there is a key already" in err
+    assert "a lost store means a new key" in err
+    assert not state.exists()
+    assert key.read_bytes() == before
+    assert ended([*line, "--key-never-used"]) == 0
+    taken = json.loads(capsys.readouterr().out)
+    assert taken == made | {"key_made": False}
+    missing = ["init", "--key", str(tmp_path / "n.pem"), "--state", str(tmp_path / "n.db")]
+    assert ended([*missing, "--key-never-used"]) == 2
+    assert not (tmp_path / "n.db").exists()
 
 
 def test_init_makes_no_key_beside_an_existing_store(tmp_path: Path) -> None:
@@ -325,14 +347,24 @@ def test_a_key_file_that_others_may_read_is_refused(
 
 
 def test_an_encrypted_key_needs_its_password(tmp_path: Path) -> None:
-    """`--password-file`: the first line of a file opens it."""
+    """`--password-file`: the first line of a file opens a key, or encrypts the new one."""
     key, word = tmp_path / "w.pem", tmp_path / "word"
     key.write_bytes(new_pem(b"secret"))
     key.chmod(0o600)
     word.write_text("secret\n")
-    line = ["init", "--key", str(key), "--state", str(tmp_path / "w.db")]
+    line = ["init", "--key", str(key), "--state", str(tmp_path / "w.db"), "--key-never-used"]
     assert ended(line) == 2
     assert ended([*line, "--password-file", str(word)]) == 0
+    new = ["--key", str(tmp_path / "new.pem"), "--state", str(tmp_path / "new.db")]
+    assert ended(["init", *new, "--password-file", str(word)]) == 0
+    assert b"ENCRYPTED" in (tmp_path / "new.pem").read_bytes()
+    (tmp_path / "log").mkdir()
+    run = ["run", "--once", "--data", str(tmp_path / "log"), *new]
+    assert ended(run) == 2
+    (tmp_path / "empty").write_text("\n")
+    no = ["--key", str(tmp_path / "no.pem"), "--state", str(tmp_path / "no.db")]
+    assert ended(["init", *no, "--password-file", str(tmp_path / "empty")]) == 2
+    assert not (tmp_path / "no.pem").exists()
 
 
 def test_a_trust_file_limits_what_is_followed(
