@@ -15,10 +15,12 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import click
+from rich.text import Text
 
 from streams import topics as names
 from streams.cli.keys import read_key
-from streams.cli.session import Answered, Failure, Session, Status, common, table
+from streams.cli.screen import table
+from streams.cli.session import Answered, Failure, Session, Status, common
 from streams.cli.stewarding import KEY_FILE
 from streams.cli.where import Where, on_a_log
 from streams.logs.contract import LogReader
@@ -58,7 +60,7 @@ def create(session: Session, where: Where, partitions: int, replicas: int) -> No
         if session.json:
             session.line({"topic": one.topic, "created": one.created})
         else:
-            click.echo(f"{one.topic}: {'created' if one.created else 'there already'}")
+            session.say(f"{one.topic}: {'created' if one.created else 'there already'}")
 
 
 @click.command()
@@ -83,9 +85,8 @@ def doctor(session: Session, where: Where) -> None:
         shown = table("", "check", "", "where", "found", "do")
         for one in findings:
             colour = _COLOURS[one.level]
-            shown.add_row(
-                one.check.value, f"[{colour}]{one.level.value}[/]", one.where, one.what, one.todo
-            )
+            level = Text(one.level.value, style=colour)
+            shown.add_row(one.check.value, level, one.where, one.what, one.todo)
         session.out().print(shown)
     if any(one.level is Level.PROBLEM for one in findings):
         raise Answered

@@ -27,6 +27,7 @@ from streams.cli import picture, units
 from streams.cli.checking import Checker
 from streams.cli.ledgers import check, ledger, read_trust
 from streams.cli.lines import decision_line, preempted_by, show_decision
+from streams.cli.screen import say
 from streams.cli.session import Failure, Session, Status, common
 from streams.cli.standing import receipts_with, state_of
 from streams.cli.where import Where, on_a_log
@@ -169,13 +170,13 @@ def _became(claim: str, lines: list[dict[str, Any]]) -> str:
 
 def _show(out: Console, answer: Mapping[str, Any]) -> None:
     for sentence in answer["words"]:
-        out.print(sentence, markup=False, soft_wrap=True)
+        say(out, sentence)
     out.print()
     readings = [line for line in answer["receipts"] if line["kind"] == Kind.METER_SPLIT]
     hidden = {line["seq"] for line in readings[:-READINGS_SHOWN]}
     for line in answer["receipts"]:
         if line["seq"] not in hidden:
             attested = f"  [{line['attested']}]" if "attested" in line else ""
-            out.print(show_decision(line) + attested, markup=False, soft_wrap=True)
+            say(out, show_decision(line) + attested)
     if hidden:
         out.print(f"({len(hidden)} earlier readings are not shown)")

@@ -228,7 +228,8 @@ class _Told:
         if self._session.json:
             self._session.line({"refused": refusal_of(finding)})
         else:
-            click.echo(f"{finding.place}  {finding.code}: {why(finding)}  {finding.raw}".rstrip())
+            words = f"{finding.place}  {finding.code}: {why(finding)}  {finding.raw}"
+            self._session.say(words.rstrip())
 
     def _count(self, reading: Reading) -> None:
         if reading.uj is None or reading.grade is None:
@@ -247,7 +248,7 @@ class _Told:
         elif self._session.json:
             self._session.line({"event": event, "source": source_of(reading)})
         else:
-            click.echo(_in_words(reading))
+            self._session.say(_in_words(reading))
 
     def sum_up(self) -> None:
         """What was booked by device and grade, and why the rest was not: beside the answer."""

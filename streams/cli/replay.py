@@ -12,6 +12,7 @@ Not here: what a trace's rows become (`streams.traces`), deciding (`streams.stew
 from __future__ import annotations
 
 import asyncio
+import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,7 +29,8 @@ from schemas.records import EventType, Kind
 from streams.cli import units
 from streams.cli.keys import read_key
 from streams.cli.ledgers import read_file
-from streams.cli.session import Failure, Session, Status, common, pairs
+from streams.cli.screen import pairs, say
+from streams.cli.session import Failure, Session, Status, common
 from streams.cli.stewarding import KEY_FILE, Stewards, embedded, steward_key
 from streams.cli.where import DATA_DEFAULT
 from streams.cli.words import REASONS
@@ -248,7 +250,8 @@ def _show(answer: Mapping[str, Any], out: Console) -> None:
         ("head", answer["head"].hex()),
     )
     pairs(out, rows)
-    out.print(f"\nNext: pool verify --data {answer['data']} --pool {answer['pool']}")
+    out.print()
+    say(out, f"Next: pool verify --data {shlex.quote(answer['data'])} --pool {answer['pool']}")
 
 
 def _reasons(counts: Mapping[str, int]) -> str:

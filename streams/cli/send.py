@@ -179,7 +179,7 @@ def _print(session: Session, number: int, line: dict[str, Any]) -> None:
     if session.json:
         session.line({"event": number, **line})
     else:
-        click.echo(f"event {number:>5}  {show_decision(line)}")
+        session.say(f"event {number:>5}  {show_decision(line)}")
 
 
 def _told_positions(session: Session, number: int, places: Iterable[tuple[str, int]]) -> None:
@@ -187,4 +187,4 @@ def _told_positions(session: Session, number: int, places: Iterable[tuple[str, i
         if session.json:
             session.line({"event": at, "topic": topic, "offset": offset})
         else:
-            click.echo(f"event {at:>5}  published to {topic} at offset {offset}")
+            session.say(f"event {at:>5}  published to {topic} at offset {offset}")

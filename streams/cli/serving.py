@@ -15,10 +15,13 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
+from aiohttp import web
+
 from schemas.trust import PoolTrust
 from streams import topics
 from streams.cli.session import Session
 from streams.cli.stewarding import stewards_of
+from streams.cli.trouble import named
 from streams.cli.where import Where
 from streams.logs.contract import Log, LogReader
 from streams.logs.embedded import EmbeddedLog, EmbeddedReader
@@ -49,7 +52,7 @@ async def serve_all(
         side = ReadSide(reader, trust_of=trust_of)
         feed = Feed(side, None if where.data is None else Outboxes(where.data))
         app = make_app(side, access, log=log)
-        async with served(app, host=host, port=port) as bound:
+        async with _bound(app, host, port) as bound:
             url = _url(host, bound)
             _told(session, access, url, reader.where, writes=log is not None)
             await _until_stopped(feed.run(), steward)
@@ -73,7 +76,7 @@ async def serve_shared(
         worker = Worker(where.kafka, place, side, partitions)
         async with worker.running(), peers(worker, place.url) as others:
             app = make_app(side, access, log=log, beyond=[others.pass_on])
-            async with served(app, host=host, port=port) as bound:
+            async with _bound(app, host, port) as bound:
                 _told(session, access, _url(host, bound), log.where, writes=True)
                 await _until_stopped(worker.failed(), [])
 
@@ -83,6 +86,15 @@ async def _replicas(connection: Connection) -> int:
     view = (await view_topics(connection))[topics.LEDGER]
     assert view is not None, "the log has looked for it"
     return min(len(partition.replicas) for partition in view.partitions)
+
+
+@contextlib.asynccontextmanager
+async def _bound(app: web.Application, host: str, port: int) -> AsyncIterator[int]:
+    """A server, with the port that it has got. Raises OSError that says which it could not have."""
+    async with contextlib.AsyncExitStack() as stack:
+        with named(f"{host}:{port}"):
+            bound = await stack.enter_async_context(served(app, host=host, port=port))
+        yield bound
 
 
 def _url(host: str, port: int) -> str:

@@ -2,7 +2,9 @@
 
 1. stdout carries the answer: a table for a person or, with `--json`, one JSON object a line and
    nothing else. Progress, notes and warnings go to stderr.
-2. A command that cannot do what was asked raises `Failure` with one line: what, where, what to do;
+2. Text for people is made visible (`streams.cli.visible`), whoever wrote it: here and in
+   `streams.cli.screen`, and nowhere else is anything printed.
+3. A command that cannot do what was asked raises `Failure` with one line: what, where, what to do;
    the exit status says whose turn it is. 0 done, 1 the answer is no, 2 wrong use or bad input,
    3 trouble of the log or the disk.
 
@@ -11,21 +13,23 @@ Invariant: with `--json`, every line of stdout is a JSON object.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping
+import json
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TypeVar
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
-from schemas.jsonform import dumps_line
+from schemas.jsonform import dumps_line, to_json
+from streams.cli.screen import console, say
+from streams.cli.trouble import named
+from streams.cli.visible import visible
 
-WIDTH_OFF_TERMINAL = 160
-"""Columns of a table that no terminal bounds."""
 Command = TypeVar("Command", bound=Callable[..., object])
 
 
@@ -57,11 +61,20 @@ class Session:
 
     json: bool = False
     verbose: bool = False
-    notes: Console = field(default_factory=lambda: _console(stderr=True))
+    notes: Console = field(default_factory=lambda: console(stderr=True))
 
     def line(self, value: Mapping[str, object]) -> None:
-        """One JSON object on stdout."""
-        click.echo(dumps_line(value))
+        """One JSON object on stdout, in escapes where stdout takes ASCII only."""
+        text = dumps_line(value)
+        if not _takes(text):
+            text = json.dumps(to_json(value), separators=(",", ":"))
+        with named("stdout"):
+            click.echo(text)
+
+    def say(self, text: str) -> None:
+        """One line of text on stdout, as it is but for what is made visible."""
+        with named("stdout"):
+            click.echo(visible(text))
 
     def answer(self, value: Mapping[str, object], show: Callable[[Console], None]) -> None:
         """The answer, as JSON or as `show` prints it."""
@@ -72,20 +85,20 @@ class Session:
 
     def out(self) -> Console:
         """stdout for people. Made when asked for: a test may have replaced stdout."""
-        return _console(stderr=False)
+        return console(stderr=False)
 
     def note(self, text: str) -> None:
         """A word to the person, beside the answer."""
-        self.notes.print(text, markup=False, soft_wrap=True)
+        say(self.notes, text)
 
     def warn(self, text: str) -> None:
         """A warning to the person."""
-        self.notes.print(f"[yellow]warning:[/] {_escaped(text)}", soft_wrap=True)
+        self.notes.print("[yellow]warning:[/]", escape(visible(text)), soft_wrap=True)
 
     def progress(self) -> Progress:
         """A progress display on stderr; off a terminal it shows nothing."""
         return Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
@@ -95,39 +108,13 @@ class Session:
         )
 
 
-def _console(*, stderr: bool) -> Console:
-    # No emoji: did:key: is not a key symbol. No highlighting: numbers are not all alike.
-    made = Console(stderr=stderr, highlight=False, emoji=False)
-    if not made.is_terminal and "COLUMNS" not in os.environ:
-        made.width = WIDTH_OFF_TERMINAL
-    return made
-
-
-def _escaped(text: str) -> str:
-    return text.replace("[", r"\[")
-
-
-def table(title: str, *columns: str, right: frozenset[str] = frozenset()) -> Table:
-    """An empty table; the columns named in `right` hold numbers."""
-    made = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
-    for column in columns:
-        made.add_column(
-            column,
-            justify="right" if column in right else "left",
-            no_wrap=column in right or column == columns[0],
-        )
-    return made
-
-
-def pairs(out: Console, rows: Iterable[tuple[str, str]]) -> None:
-    """Names and values below each other; nothing is cut off, and a value may have several lines."""
-    listed = list(rows)
-    width = max(len(name) for name, _ in listed) + 2
-    for name, value in listed:
-        first, *others = value.splitlines() or [""]
-        out.print(f"{name:<{width}}{first}", markup=False, soft_wrap=True)
-        for line in others:
-            out.print(" " * width + line, markup=False, soft_wrap=True)
+def _takes(text: str) -> bool:
+    """Whether stdout can have the text in its encoding."""
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def common(command: Command) -> Command:

@@ -23,7 +23,8 @@ from schemas.records import MDEV, UJ
 from streams.cli import units
 from streams.cli.ledgers import read_file
 from streams.cli.replay import READERS
-from streams.cli.session import Failure, Session, Status, common, table
+from streams.cli.screen import say, table
+from streams.cli.session import Failure, Session, Status, common
 from streams.simulate.figures import figures, series
 from streams.simulate.picture import picture
 from streams.simulate.planning import planned, tuning_of
@@ -159,7 +160,7 @@ def _show(shown: Sequence[Mapping[str, Any]], tenants: bool, out: Console) -> No
         for one in shown:
             _show_tenants(one, out)
     for note in shown[0]["derivation"]:
-        out.print(f"  {note}", soft_wrap=True, markup=False)
+        say(out, f"  {note}")
 
 
 def _show_tenants(one: Mapping[str, Any], out: Console) -> None:

@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 
 from schemas.receipts import Receipt
 from schemas.records import UJ, Grade, Kind
 from streams.cli import units
 from streams.cli.checking import Verdict
-from streams.cli.session import pairs
+from streams.cli.screen import pairs, say
 from streams.cli.usage import RESERVED
 from streams.cli.words import REASONS
 from streams.kernel import PoolState
@@ -130,12 +131,13 @@ def show_summary(out: Console, answer: Mapping[str, Any]) -> None:
         ("head", answer["head"].hex()),
         ("grade", f"{answer['grade']} to {answer['witnessed']:,} by {_names(answer)}"),
     )
-    out.print(f"[bold]A day of pool {answer['pool']}[/], in {answer['data']}", soft_wrap=True)
+    in_data = escape(f", in {answer['data']}")
+    out.print(f"[bold]A day of pool {answer['pool']}[/]{in_data}", soft_wrap=True)
     pairs(out, rows)
     out.print("\nTry next:")
     for words, command in answer["next"].items():
         out.print(f"  [dim]# {words}[/]", soft_wrap=True)
-        out.print(f"  {command}", markup=False, soft_wrap=True)
+        say(out, f"  {command}")
 
 
 def _names(answer: Mapping[str, Any]) -> str:

@@ -23,7 +23,8 @@ from rich.console import Console
 
 from schemas.records import MDEV, UJ, ClaimState, Grade, Kind
 from streams.cli import picture, units
-from streams.cli.session import Session, common, table
+from streams.cli.screen import listing, say, table
+from streams.cli.session import Session, common
 from streams.cli.standing import receipts_with, state_of
 from streams.cli.where import Where, on_a_log
 from streams.cli.words import REASONS
@@ -120,7 +121,7 @@ def _show_usage(
         out.print()
     reclaiming = nodes[0]["reclaiming"]
     for one in reclaiming:
-        out.print(f"being reclaimed: {one['claim']} for {one['for']}", soft_wrap=True)
+        say(out, f"being reclaimed: {one['claim']} for {one['for']}")
     how = ", ".join(f"{units.energy(uj)} {name}" for name, uj in rest["settled_uj"].items() if uj)
     out.print(f"settled since the opening: {how or 'nothing'}")
     out.print(f"overhead, on devices that nobody held: {units.energy(rest['overhead_uj'])}")
@@ -153,19 +154,19 @@ def _cell(resource: str, value: int | None) -> str:
 
 def _show_claims(out: Console, state: PoolState, shown: Sequence[Mapping[str, Any]]) -> None:
     columns = ("claim", "leaf", "state", "asks for", "grade", "since", "remark")
-    made = table(f"{len(shown)} claims of pool {state.pool}", *columns)
-    for one in shown:
-        since_ms = one.get("admitted_ms", one["submitted_ms"])
-        made.add_row(
+    rows = (
+        (
             one["claim"],
             one["leaf"],
             one["state"],
             units.amounts(one["demand"]),
             one["grade"],
-            units.duration(state.now_ms - since_ms),
+            units.duration(state.now_ms - one.get("admitted_ms", one["submitted_ms"])),
             _remark(one),
         )
-    out.print(made)
+        for one in shown
+    )
+    listing(out, f"{len(shown)} claims of pool {state.pool}", columns, rows)
 
 
 def _remark(one: Mapping[str, Any]) -> str:

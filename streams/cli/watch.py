@@ -49,7 +49,7 @@ async def _watch(
             if session.json:
                 session.line(line)
             else:
-                click.echo(show_decision(line))
+                session.say(show_decision(line))
 
 
 async def _standing(log: LogReader, pool: str, seq_from: int) -> AsyncIterator[Receipt]:

@@ -53,7 +53,12 @@ async def serve_health(
         with contextlib.suppress(OSError):
             await writer.wait_closed()
 
-    server = await asyncio.start_server(answer, host, port, limit=HEAD_BYTES_MAX)
+    try:
+        server = await asyncio.start_server(answer, host, port, limit=HEAD_BYTES_MAX)
+    except OSError as error:
+        # The system's error names no file; this is what a person has to change.
+        error.filename = f"{host}:{port}"
+        raise
     try:
         yield int(server.sockets[0].getsockname()[1])
     finally:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import pytest
 
-from streams.cli.main import pool as group
+from streams.cli.commands import pool as group
 from tests.cli.calling import Pool
 
 QUESTIONS = [
