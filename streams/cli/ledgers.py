@@ -4,7 +4,8 @@ Not here: what is checked (`streams.cli.checking`).
 
 1. A file is a CBOR sequence (RFC 8742) of the receipts' exact bytes, as `pool export` writes it.
 2. Of a log only the pool's own records are looked at; heads and countersignatures lie beside it.
-   For a file they come from a second one, `--heads`: a CBOR sequence of both, in any order.
+   For a file they come from a second one, `--heads` (`streams.cli.statements`), which for a log
+   adds to them.
 3. Nothing here writes anything.
 """
 
@@ -22,6 +23,7 @@ from schemas.trust import PoolTrust, Trust, TrustError, parse_trust
 from streams import topics
 from streams.cli.checking import Checker, Verdict
 from streams.cli.session import Failure, Session, Status
+from streams.cli.statements import read_statements
 from streams.cli.where import Where, the_pool, values
 from streams.logs.contract import LogReader
 from streams.topics import partition_for
@@ -77,16 +79,9 @@ class Ledger:
     async def statements(self) -> AsyncIterator[tuple[str, bytes]]:
         """What was signed about the ledger, with the topic that it is from or belongs on."""
         if self._heads is not None:
-            try:
-                for item in cbor.split_sequence(read_file(self._heads)):
-                    yield topics.HEADS, item
-                    yield topics.WITNESS, item
-            except CborError as error:
-                raise Failure(
-                    f"not a CBOR sequence: {error.detail}", where=str(self._heads),
-                    status=Status.USAGE,
-                ) from None  # fmt: skip
-        elif self._log is not None:
+            for found in read_statements(read_file(self._heads), self.pool, str(self._heads)):
+                yield found
+        if self._log is not None:
             for topic in (topics.HEADS, topics.WITNESS):
                 async for value in values(self._log, topic, self.pool):
                     yield topic, value
@@ -142,7 +137,6 @@ async def _take_statements(one: Ledger, checker: Checker) -> None:
     if checker.grader is None:
         return
     async for topic, data in one.statements():
-        # From a file each is tried as both: what it is not is counted as ignored.
         if topic == topics.HEADS:
             checker.grader.add_head(data)
         else:

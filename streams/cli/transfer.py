@@ -3,9 +3,10 @@
 1. A file is a CBOR sequence (RFC 8742). It is written beside its name and then renamed: there is
    never half of one.
 2. What is exported is a verified ledger, and so is what is imported: a broken one is neither.
+3. With `--heads`, what was signed about it goes into a second file, for whoever verifies the first
+   one (`streams.cli.statements`). An import leaves that behind: the next steward signs its own.
 
-Not here: how a ledger comes into a log (`streams.steward.transfer`); heads and countersignatures,
-which stay behind: the next steward publishes its own head.
+Not here: how a ledger comes into a log (`streams.steward.transfer`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from schemas.chain import Broken, ChainReader
 from streams.cli.checking import Checker, Verdict
 from streams.cli.ledgers import check, ledger, read_file
 from streams.cli.session import Failure, Session, Status, common
+from streams.cli.statements import gather
 from streams.cli.where import Where, on_a_log
 from streams.logs.embedded import EmbeddedLog
 from streams.steward.transfer import import_ledger
@@ -30,13 +32,20 @@ from streams.steward.transfer import import_ledger
 @click.command("export")
 @click.argument("pool")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--heads", type=click.Path(dir_okay=False, path_type=Path),
+    help="Write what was signed about it, too: heads, countersignatures, fork evidence.",
+)  # fmt: skip
 @on_a_log
 @common
 @click.pass_obj
-def export_command(session: Session, pool: str, file: Path, where: Where) -> None:
+def export_command(
+    session: Session, pool: str, file: Path, heads: Path | None, where: Where
+) -> None:
     """Write the ledger of POOL to FILE, replacing it."""
-    verdict = asyncio.run(_export(session, pool, file, where))
-    _report(session, pool, verdict.length, verdict.head, file)
+    verdict, count = asyncio.run(_export(session, pool, file, where, heads))
+    beside = {} if heads is None else {"heads": str(heads), "statements": count}
+    _report(session, pool, verdict.length, verdict.head, file, **beside)
 
 
 @click.command("import")
@@ -54,17 +63,29 @@ def import_command(session: Session, file: Path, where: Where) -> None:
     _report(session, chain.pool or "", chain.length, chain.head, file)
 
 
-def _report(session: Session, pool: str, length: int, head: bytes | None, file: Path) -> None:
+def _report(
+    session: Session, pool: str, length: int, head: bytes | None, file: Path, **beside: object
+) -> None:
     session.answer(
-        {"pool": pool, "length": length, "head": head, "file": str(file)},
+        {"pool": pool, "length": length, "head": head, "file": str(file), **beside},
         lambda out: out.print(
             f"{pool}: {length:,} receipts, head {head.hex() if head else ''}", soft_wrap=True
         ),
     )
 
 
-async def _export(session: Session, pool: str, file: Path, where: Where) -> Verdict:
+async def _export(
+    session: Session, pool: str, file: Path, where: Where, heads: Path | None
+) -> tuple[Verdict, int]:
+    """The verdict on what was exported, and how many statements were."""
     async with ledger(where, None, pool) as one:
+        # Before the ledger, which may go on: what is signed then is of more than the file has.
+        signed = [] if heads is None else await gather(one.statements(), pool)
+        if heads is not None and not signed:
+            raise Failure(
+                f"nothing was signed about pool {pool} yet", todo="let its steward stop in order, "
+                "or run on, or leave out --heads", status=Status.NO,
+            )  # fmt: skip
         checker = Checker(pool=pool, replay=False, in_log=True)
         partial = file.with_name(file.name + ".partial")
         try:
@@ -79,7 +100,9 @@ async def _export(session: Session, pool: str, file: Path, where: Where) -> Verd
             partial.replace(file)
         finally:
             partial.unlink(missing_ok=True)
-    return verdict
+    if heads is not None:
+        heads.write_bytes(b"".join(signed))
+    return verdict, len(signed)
 
 
 async def _import(file: Path, data: Path) -> ChainReader:
