@@ -1,10 +1,12 @@
 """`pool verify` and `pool audit`: is this ledger what its steward signed, and does it decide right?
 
 Rules of the answer:
-1. `ok` is false if the ledger is broken or forked; then the status is 1. A ledger that nobody
-   witnessed is one all the same: `grade` says so.
-2. `length` counts receipts; of a broken ledger, those before the first that is broken.
-3. The audit verifies, too: what is not the steward's need not be decided anew.
+1. `ok` is false if the ledger is broken or forked, or ends before what a trusted key signed; then
+   the status is 1. A ledger that nobody witnessed is one all the same: `grade` says so.
+2. A ledger that ends early was cut short or is an older copy, and nobody can tell which from the
+   ledger. Only who asks can know: with `--older-copy` it is said all the same, and is no "no".
+3. `length` counts receipts; of a broken ledger, those before the first that is broken.
+4. The audit verifies, too: what is not the steward's need not be decided anew.
 
 Invariant: neither command writes anything but its answer.
 Profile: §6.1, §6.6, §6.8.
@@ -19,6 +21,7 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.markup import escape
 
 from schemas.chain import Broken
 from schemas.grading import LedgerGrade
@@ -26,6 +29,7 @@ from schemas.keys import did_key
 from schemas.records import Decision
 from streams.cli.checking import Checker, Verdict
 from streams.cli.ledgers import check, ledger, read_trust
+from streams.cli.screen import say
 from streams.cli.session import Answered, Failure, Session, Status, common
 from streams.cli.where import Where, on_a_log
 
@@ -33,7 +37,12 @@ _PATH = click.Path(exists=True, dir_okay=False, path_type=Path)
 _file = click.argument("file", required=False, type=_PATH)
 _pool = click.option("--pool", help="Which pool [the only one].")
 _trust = click.option("--trust", type=_PATH, help="Whose keys count (TOML).")
-_heads = click.option("--heads", type=_PATH, help="Heads and countersignatures for FILE.")
+_heads = click.option(
+    "--heads", type=_PATH, help="What was signed about it: see pool export --heads."
+)
+_older = click.option(
+    "--older-copy", is_flag=True, help="That more was signed than it has is no objection."
+)
 
 
 @click.command()
@@ -42,12 +51,14 @@ _heads = click.option("--heads", type=_PATH, help="Heads and countersignatures f
 @_pool
 @_trust
 @_heads
+@_older
 @common
 @click.pass_obj
 def verify(session: Session, /, **options: Any) -> None:
     """Verify a ledger: FILE (see `pool export`), or a pool's on a log."""
+    older = options.pop("older_copy")
     verdict = asyncio.run(_checked(session, audit=False, **options))
-    answer = _verified(verdict)
+    answer = _verified(verdict, older=older)
     session.answer(answer, lambda out: _show(out, verdict, answer))
     if not answer["ok"]:
         raise Answered
@@ -59,12 +70,14 @@ def verify(session: Session, /, **options: Any) -> None:
 @_pool
 @_trust
 @_heads
+@_older
 @common
 @click.pass_obj
 def audit(session: Session, /, **options: Any) -> None:
     """Decide every event of a ledger anew and report the first decision that differs."""
+    older = options.pop("older_copy")
     verdict = asyncio.run(_checked(session, audit=True, **options))
-    answer = _verified(verdict) | {"differs": _difference(verdict)}
+    answer = _verified(verdict, older=older) | {"differs": _difference(verdict)}
     answer["ok"] = answer["ok"] and verdict.difference is None
     session.answer(answer, lambda out: _show_audit(out, verdict, answer))
     if not answer["ok"]:
@@ -81,6 +94,11 @@ async def _checked(
     trust: Path | None,
     heads: Path | None,
 ) -> Verdict:
+    if heads is not None and trust is None:
+        raise Failure(
+            "--heads says nothing without a trust file", todo="name whose keys count: --trust FILE",
+            status=Status.USAGE,
+        )  # fmt: skip
     async with ledger(where, file, pool, heads) as one:
         trusted = None if trust is None else read_trust(trust, one.pool)
         for warning in () if trusted is None else trusted.warnings:
@@ -91,14 +109,22 @@ async def _checked(
         raise Failure("the ledger is empty", where=str(file or ""), status=Status.NO)
     if verdict.skipped:
         session.warn(f"{verdict.skipped} records of the log do not count: another stood before")
+    if heads is not None and verdict.grading is not None and verdict.grading.ignored:
+        session.warn(
+            f"{verdict.grading.ignored} statements do not count: bent, or by keys that {trust} "
+            "does not name"
+        )
     return verdict
 
 
-def _verified(verdict: Verdict) -> dict[str, Any]:
+def _verified(verdict: Verdict, *, older: bool) -> dict[str, Any]:
     grading = verdict.grading
     grade = LedgerGrade.SELF_ATTESTED if grading is None else grading.grade
+    # Of a broken ledger not all was read: that it is shorter than what was signed says nothing.
+    short_of = () if grading is None or verdict.broken is not None else grading.short_of
+    whole = verdict.broken is None and (older or not short_of)
     return {
-        "ok": verdict.broken is None and grade is not LedgerGrade.FORKED,
+        "ok": whole and grade is not LedgerGrade.FORKED,
         "pool": verdict.pool,
         "length": verdict.length,
         "head": verdict.head,
@@ -109,7 +135,7 @@ def _verified(verdict: Verdict) -> dict[str, Any]:
         "witnessed_by": [] if grading is None else list(grading.witnessed_by),
         "objections": [
             {"ground": one.ground, "length": one.length, "by": one.by, "detail": one.detail}
-            for one in (() if grading is None else grading.objections)
+            for one in (*(() if grading is None else grading.objections), *short_of)
         ],
         "broken": _broken(verdict.broken),
     }
@@ -141,11 +167,13 @@ def _show(out: Console, verdict: Verdict, answer: Mapping[str, Any]) -> None:
     if verdict.broken is not None:
         broken = verdict.broken
         out.print(f"[red]broken[/] at receipt {broken.index}: {broken.check}", soft_wrap=True)
-        out.print(f"  {broken.detail}", markup=False, soft_wrap=True)
+        say(out, f"  {broken.detail}")
         out.print(f"  the {verdict.length} before it are in order")
         return
-    colour = "red" if answer["grade"] == LedgerGrade.FORKED else "green"
-    out.print(f"[{colour}]{'ok' if answer['ok'] else 'forked'}[/]  pool {verdict.pool}")
+    forked = answer["grade"] == LedgerGrade.FORKED
+    colour = "green" if answer["ok"] else "red"
+    word = "ok" if answer["ok"] else "forked" if forked else "ends early"
+    out.print(f"[{colour}]{word}[/]  pool {escape(verdict.pool or '')}")
     assert verdict.head is not None and verdict.root is not None
     for name, value in (
         ("length", f"{verdict.length:,} receipts"),
@@ -154,20 +182,20 @@ def _show(out: Console, verdict: Verdict, answer: Mapping[str, Any]) -> None:
         ("steward", answer["steward"]),
         ("grade", _grade(answer)),
     ):
-        out.print(f"  {name:<9}{value}", markup=False, soft_wrap=True)
+        say(out, f"  {name:<9}{value}")
     for objection in answer["objections"]:
-        out.print(
+        say(
+            out,
             f"  {objection['ground']} by {objection['by']} at {objection['length']}: "
             f"{objection['detail']}",
-            markup=False,
-            soft_wrap=True,
         )
 
 
 def _grade(answer: Mapping[str, Any]) -> str:
     if answer["grade"] == LedgerGrade.WITNESSED:
-        by = ", ".join(answer["witnessed_by"])
-        return f"witnessed to {answer['witnessed']:,} by {by}; self-attested from there on"
+        upto = f"witnessed to {answer['witnessed']:,} by {', '.join(answer['witnessed_by'])}"
+        rest = answer["witnessed"] < answer["length"]
+        return upto + ("; self-attested from there on" if rest else "")
     return str(answer["grade"])
 
 
@@ -175,8 +203,8 @@ def _show_audit(out: Console, verdict: Verdict, answer: Mapping[str, Any]) -> No
     _show(out, verdict, answer)
     if verdict.difference is not None:
         differs = answer["differs"]
-        out.print(f"[red]differs[/] at receipt {differs['seq']}: {differs['detail']}")
-        out.print(f"  found    {differs['found']}", markup=False, soft_wrap=True)
-        out.print(f"  decided  {differs['decided']}", markup=False, soft_wrap=True)
+        out.print(f"[red]differs[/] at receipt {differs['seq']}:", escape(differs["detail"]))
+        say(out, f"  found    {differs['found']}")
+        say(out, f"  decided  {differs['decided']}")
     elif verdict.broken is None:
         out.print("  every decision follows from its event")
