@@ -66,7 +66,7 @@ def test_no_rule_is_idle_and_none_is_too_wide() -> None:
     rules = re.findall(r"^([a-z][\w-]*)(?:<.*?>)? = ", text, re.M)
     words = re.findall(r"[a-z$][\w-]*(?!: )\b", text)
     idle = {rule for rule in rules if words.count(rule) < 2}
-    assert idle == {"statement", "proof-file", "consistency-receipt"}
+    assert idle == {"statement", "proof-file", "consistency-file"}
     assert "any" not in words
 
 
@@ -248,3 +248,33 @@ def test_a_proof_file_is_closed_and_typed() -> None:
     ):
         with pytest.raises(AssertionError):
             validate_proof(encoded(bad))
+
+
+def test_a_consistency_file_is_closed_and_typed() -> None:
+    """§6.9: two heads, one way between their trees, and what witnesses signed."""
+    head = sealed(payload=encoded(HEAD))
+    file = {
+        "jc_receipt": "pool-consistency/1",
+        "old": head,
+        "new": head,
+        "path": [HASH],
+        "witnesses": [{"statement": sealed(payload=encoded(WITNESS)), "path": []}],
+    }
+    assert not findings("consistency-file", encoded(file))
+    receipt = seal_consistency(
+        SeedSigner(bytes([1]) * 32),
+        new_root=LEAVES.root(5),
+        old_size=3,
+        new_size=5,
+        path=LEAVES.consistency_path(old_size=3, new_size=5),
+    )
+    led = {key: it for key, it in file.items() if key != "path"} | {"consistency": receipt}
+    assert not findings("consistency-file", encoded(led))
+    for bad in (
+        file | {"consistency": receipt},
+        file | {"path": []},
+        file | {"new": sealed()},
+        file | {"note": "x"},
+        led | {"consistency": inclusion(SeedSigner(bytes([1]) * 32))},
+    ):
+        assert findings("consistency-file", encoded(bad))

@@ -13,11 +13,19 @@ from pycose.keys.curves import Ed25519
 from pycose.messages import Sign1Message
 
 from schemas import cbor, rfc9942
+from schemas.consistency import (
+    CONSISTENCY_KIND,
+    ConsistencyReport,
+    check_consistency_file,
+    check_same_history,
+    make_consistency_file,
+)
 from schemas.heads import open_head, seal_countersignature
 from schemas.keys import SeedSigner, did_key, kid
 from schemas.merkle import ProofError, ProofFault, inclusion_proof, leaf_hash
-from schemas.proofs import check_proof, check_same_history, make_proof, pool_of_proof
+from schemas.proofs import PROOF_KIND, check_proof, kind_of_proof, make_proof
 from schemas.trust import LedgerGrade, PoolTrust, parse_trust
+from tests.schemas.cddl_support import findings, validate_proof
 from tests.witness.ledger import (
     OTHER_STEWARD,
     OTHER_WITNESS,
@@ -87,6 +95,36 @@ def test_the_longest_head_that_the_ledger_bears_out_is_taken() -> None:
     other = LEDGER.branch(2).grow(18)
     heads = [LEDGER.head(9), other.head(20), Ledger().grow(40).head(), b"junk", LEDGER.head(12)]
     assert check_proof(proof(heads=heads), trusted("ada")).length == 12
+
+
+def test_a_countersigned_head_is_taken_before_a_longer_one() -> None:
+    """The witness's own length, if it includes the receipt; then nothing stands between the two."""
+    heads, statements = (
+        [LEDGER.head(length) for length in (9, 12, 15)],
+        (countersigned(WITNESS, 12),),
+    )
+    report = check_proof(proof(heads=heads, statements=statements), trusted("ada"))
+    assert (report.length, report.witnessed_length) == (12, 12)
+    report = check_proof(proof(12, heads=heads, statements=statements), trusted("ada"))
+    assert (report.length, report.grade) == (15, LedgerGrade.SELF_ATTESTED)
+
+
+def test_how_far_the_witnesses_vouch_is_told_beside_the_heads_length() -> None:
+    """A witness of 8 has not witnessed the 15 of the head; of three, the second counts for two."""
+    statements = (countersigned(WITNESS, 8), countersigned(OTHER_WITNESS, 21))
+    both = proof(statements=statements, heads=[LEDGER.head(15)])
+    assert check_proof(both, trusted("ada")).witnessed_length == 8
+    assert check_proof(both, trusted("ada", "bob", "cyd", quorum=2)).witnessed_length == 8
+    assert check_proof(both, trusted("bob")).witnessed_length == 21
+    assert check_proof(both, trusted("ada", "bob", "cyd", quorum=3)).witnessed_length == 0
+
+
+def test_a_key_that_signed_no_head_makes_no_proof() -> None:
+    """Another's key is refused and named; without any the path stands alone."""
+    with pytest.raises(ProofError) as refused:
+        proof(key=OTHER_STEWARD)
+    assert refused.value.reason is ProofFault.SIGNATURE
+    assert did_key(OTHER_STEWARD.public_key) in refused.value.detail
 
 
 def test_a_ledger_of_one_receipt_is_proved_by_the_head_alone() -> None:
@@ -254,9 +292,11 @@ def test_the_last_receipt_must_be_the_one_that_the_head_names() -> None:
 
 def test_the_pool_can_be_told_before_the_trust_file_is_asked() -> None:
     """Which entry of a trust file to take."""
-    assert pool_of_proof(proof()) == "alpha"
-    with pytest.raises(ProofError):
-        pool_of_proof(b"junk")
+    assert kind_of_proof(proof()) == (PROOF_KIND, "alpha")
+    assert kind_of_proof(consistency()) == (CONSISTENCY_KIND, "alpha")
+    for other in (b"junk", b"\x80", b"\xa0", LEDGER.head(), with_member(proof(), receipt=b"")):
+        with pytest.raises(ProofError):
+            kind_of_proof(other)
 
 
 @settings(max_examples=150)
@@ -271,6 +311,162 @@ def test_no_changed_byte_makes_a_better_proof(position: int, data: st.DataObject
         return
     assert report.grade is LedgerGrade.SELF_ATTESTED
     assert report.receipt.seq == 3
+
+
+# ---- from one head to another ----
+
+
+def consistency(
+    old: int = 9,
+    new: int | None = 15,
+    *,
+    heads: list[bytes] | None = None,
+    statements: tuple[bytes, ...] = (),
+    key: SeedSigner | None = STEWARD,
+) -> bytes:
+    return make_consistency_file(
+        old_length=old,
+        new_length=new,
+        leaves=LEDGER.leaves,
+        heads=[LEDGER.head(length) for length in (8, 9, 15, 21)] if heads is None else heads,
+        countersignatures=statements,
+        signer=key,
+    )
+
+
+def consistent(data: bytes, *names: str, quorum: int = 1) -> ConsistencyReport:
+    return check_consistency_file(data, trusted(*names or ("ada",), quorum=quorum))
+
+
+@pytest.mark.parametrize("key", [STEWARD, None], ids=["rfc9942", "bare path"])
+@pytest.mark.parametrize(("old", "new"), [(8, 9), (8, 21), (9, 15), (15, 21)])
+def test_a_shorter_head_is_the_beginning_of_a_longer_one(
+    old: int, new: int, key: SeedSigner | None
+) -> None:
+    """With or without the steward's key at hand; both ends are told, to be compared."""
+    report = consistent(consistency(old, new, key=key))
+    assert report.old == open_head(LEDGER.head(old)).statement.end
+    assert report.new == open_head(LEDGER.head(new)).statement.end
+    assert report.grade is LedgerGrade.SELF_ATTESTED
+
+
+@pytest.mark.parametrize("key", [STEWARD, None], ids=["rfc9942", "bare path"])
+def test_proof_files_are_in_the_grammar(key: SeedSigner | None) -> None:
+    """What is written is what `cddl/proofs.cddl` says."""
+    statements = (countersigned(WITNESS, 15), countersigned(OTHER_WITNESS, 21))
+    validate_proof(proof(key=key, statements=statements))
+    assert not findings("consistency-file", consistency(key=key, statements=statements))
+
+
+def test_witnesses_vouch_for_the_longer_ledger_as_far_as_they_signed() -> None:
+    """Each at its own length; what k of them vouch for is witnessed."""
+    data = consistency(statements=(countersigned(WITNESS, 12), countersigned(OTHER_WITNESS, 21)))
+    report = consistent(data, "ada", "bob", "cyd", quorum=2)
+    assert (report.grade, report.witnessed_length) == (LedgerGrade.WITNESSED, 12)
+    assert report.witnessed_by == ("ada", "bob")
+    assert consistent(data, "ada", "bob", "cyd", quorum=3).grade is LedgerGrade.SELF_ATTESTED
+
+
+def test_the_newer_head_need_not_be_named() -> None:
+    """The longest that was countersigned, else the longest."""
+    assert consistent(consistency(9, None)).new.length == 21
+    statements = (countersigned(WITNESS, 15), countersigned(WITNESS, 9))
+    assert consistent(consistency(9, None, statements=statements)).new.length == 15
+
+
+@pytest.mark.parametrize("length", [9, 15])
+def test_a_witness_of_another_history_at_either_head_forks_it(length: int) -> None:
+    """A trusted witness's word against the stewards', at a length that the file has a head of."""
+    entry = {"statement": countersigned(WITNESS, length, OTHER), "path": []}
+    report = consistent(with_member(consistency(), witnesses=[entry]))
+    assert report.grade is LedgerGrade.FORKED
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "reason", "words"),
+    [
+        (0, 9, STEWARD, ProofFault.SIZE, "from 0 to 9"),
+        (9, 9, STEWARD, ProofFault.SIZE, "from 9 to 9"),
+        (15, 9, STEWARD, ProofFault.SIZE, "from 15 to 9"),
+        (9, 22, STEWARD, ProofFault.SIZE, "22 of 21"),
+        (10, 15, STEWARD, ProofFault.HEAD, "no signed head of 10 receipts; the nearest: 9 and 15"),
+        (9, 20, None, ProofFault.HEAD, "no signed head of 20 receipts; the nearest: 15 and 21"),
+        (0, None, STEWARD, ProofFault.HEAD, "no signed head of 0 receipts; the nearest: 8"),
+        (21, None, STEWARD, ProofFault.HEAD, "no signed head of 22 or more"),
+        (9, 15, OTHER_STEWARD, ProofFault.SIGNATURE, "did not sign the head"),
+    ],
+)
+def test_what_no_consistency_file_can_be_made_of(
+    old: int, new: int | None, key: SeedSigner | None, reason: ProofFault, words: str
+) -> None:
+    """Two lengths in order, a signed head of each, and the key of the longer one or none."""
+    with pytest.raises(ProofError) as refused:
+        consistency(old, new, key=key)
+    assert refused.value.reason is reason
+    assert words in refused.value.detail
+
+
+BENT_CONSISTENCY = {
+    "a proof of a receipt": (proof(), ProofFault.SHAPE),
+    "unknown member": (with_member(consistency(), note=1), ProofFault.SHAPE),
+    "both paths": (with_member(consistency(), path=[]), ProofFault.SHAPE),
+    "no path": (with_member(consistency(), consistency=None), ProofFault.SHAPE),
+    "inclusion": (
+        with_member(consistency(), consistency=cbor.decode(proof())["inclusion"]),
+        ProofFault.SHAPE,
+    ),
+    "a stranger's head": (
+        with_member(consistency(), old=LEDGER.head(9, steward=OTHER_STEWARD)),
+        ProofFault.HEAD,
+    ),
+    "another pool's head": (
+        with_member(consistency(), new=Ledger(pool="beta").grow(15).head()),
+        ProofFault.HEAD,
+    ),
+    "another old length": (with_member(consistency(), old=LEDGER.head(8)), ProofFault.HEAD),
+    "one length": (with_member(consistency(), old=LEDGER.head(15)), ProofFault.SIZE),
+    "turned round": (
+        with_member(consistency(key=None), old=LEDGER.head(15), new=LEDGER.head(9)),
+        ProofFault.SIZE,
+    ),
+    "another history's old head": (with_member(consistency(), old=OTHER.head(9)), ProofFault.ROOT),
+    "another history's new head": (with_member(consistency(), new=OTHER.head(15)), ProofFault.ROOT),
+    "path of short hashes": (with_member(consistency(key=None), path=[b"x"]), ProofFault.HASH),
+    "path empty": (with_member(consistency(key=None), path=[]), ProofFault.LENGTH),
+    "signed by a stranger": (
+        with_member(
+            consistency(),
+            consistency=rfc9942.seal_consistency(
+                OTHER_STEWARD,
+                new_root=LEDGER.leaves.root(15),
+                old_size=9,
+                new_size=15,
+                path=LEDGER.leaves.consistency_path(old_size=9, new_size=15),
+            ),
+        ),
+        ProofFault.SIGNATURE,
+    ),
+    "witnesses no list": (with_member(consistency(), witnesses=1), ProofFault.SHAPE),
+}
+
+
+@pytest.mark.parametrize("name", BENT_CONSISTENCY)
+def test_a_bent_consistency_file_is_refused_with_its_reason(name: str) -> None:
+    """Whatever part is exchanged or bent, the first check that fails is told."""
+    data, reason = BENT_CONSISTENCY[name]
+    with pytest.raises(ProofError) as refused:
+        consistent(data)
+    assert refused.value.reason is reason
+
+
+@settings(max_examples=150)
+@given(st.integers(0, len(consistency()) - 1), st.integers(1, 255))
+def test_no_changed_byte_proves_another_history(position: int, change: int) -> None:
+    """Changed anywhere, the file is refused: it has nothing that could be lost."""
+    bent = bytearray(consistency())
+    bent[position] ^= change
+    with pytest.raises(ProofError):
+        consistent(bytes(bent))
 
 
 # ---- RFC 9942 itself ----
