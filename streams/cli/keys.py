@@ -1,7 +1,7 @@
 """`pool keys new` and `pool keys show`: key files, and reading one for whoever signs.
 
 1. A key file is PKCS#8 PEM, mode 0600, never written over. With `--password-file` it is encrypted
-   with that file's first line.
+   with that file's first line; every command that signs has that option, whichever key it takes.
 2. `show` prints public forms only: did:key, kid, raw hex.
 
 Not here: what a key is (`schemas.keys`).
@@ -16,7 +16,15 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from schemas.keys import KeyRefused, SeedSigner, did_key, kid, new_pem, signer_from_pem
+from schemas.keys import (
+    KeyFault,
+    KeyRefused,
+    SeedSigner,
+    did_key,
+    kid,
+    new_pem,
+    signer_from_pem,
+)
 from streams.cli.session import Failure, Session, Status, common
 
 PEM_BYTES_MAX = 16 * 1024
@@ -25,7 +33,7 @@ _file = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 password_option = click.option(
     "--password-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A file whose first line encrypts the key.",
+    help="A file whose first line opens the key, or encrypts a new one.",
 )
 
 
@@ -41,7 +49,7 @@ def keys() -> None:
 @click.pass_obj
 def new(session: Session, file: Path, password_file: Path | None) -> None:
     """Make a new Ed25519 key in FILE (mode 0600; an existing file is left alone)."""
-    write_key(file, new_pem(_read_password(password_file)))
+    write_key(file, new_pem(read_password(password_file)))
     _show(session, file, read_key(file, password_file))
 
 
@@ -120,9 +128,18 @@ def read_key(file: Path, password_file: Path | None = None) -> SeedSigner:
             "others may read this key", where=str(file), todo="chmod 600", status=Status.USAGE
         )
     try:
-        return signer_from_pem(pem, _read_password(password_file))
+        return signer_from_pem(pem, read_password(password_file))
     except KeyRefused as refused:
-        raise Failure(str(refused), where=str(file), status=Status.USAGE) from refused
+        raise _refused(refused, file, password_file) from refused
+
+
+def _refused(refused: KeyRefused, file: Path, password_file: Path | None) -> Failure:
+    encrypted = refused.reason is KeyFault.PASSWORD
+    if encrypted and password_file is None:
+        what, todo = "this key is encrypted", "name the file of its password: --password-file FILE"
+    else:
+        what, todo = str(refused), "name its own password's file" if encrypted else ""
+    return Failure(what, where=str(file), todo=todo, status=Status.USAGE)
 
 
 def _sync(directory: Path) -> None:
@@ -133,8 +150,14 @@ def _sync(directory: Path) -> None:
         os.close(descriptor)
 
 
-def _read_password(file: Path | None) -> bytes | None:
+def read_password(file: Path | None) -> bytes | None:
+    """The first line of a password file, of one if there is one. Raises Failure if it is empty."""
     if file is None:
         return None
     with file.open("rb") as stream:
-        return stream.readline(1024).rstrip(b"\r\n")
+        password = stream.readline(1024).rstrip(b"\r\n")
+    if not password:
+        raise Failure(
+            "no password", where=str(file), todo="its first line must be one", status=Status.USAGE
+        )
+    return password

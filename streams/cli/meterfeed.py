@@ -61,14 +61,16 @@ class Feed:
         key: Path | None,
         warn: Callable[[str], None],
         clock: Callable[[], int] | None = None,
+        *,
+        password_file: Path | None = None,
     ) -> AsyncIterator[Self]:
         """The log, with a steward if it is embedded. Without a `clock` the log gives the time.
 
         Raises: LogTrouble, StewardStopped, Failure.
         """
         if where.data is not None:
-            signer = None if key is None else read_key(key)
-            async with embedded(where.data, signer=signer) as stewards:
+            signer = None if key is None else read_key(key, password_file)
+            async with embedded(where.data, signer=signer, password_file=password_file) as stewards:
                 answers = Answers(stewards.log)
                 await answers.begin()
                 yield cls(stewards.log, pool, warn, clock, stewards.decide_all, answers)

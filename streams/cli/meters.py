@@ -27,6 +27,7 @@ from typing import Any, BinaryIO, cast
 import click
 
 from streams.cli import units
+from streams.cli.keys import password_option
 from streams.cli.meterfeed import Feed
 from streams.cli.meteroptions import Given, Span, as_ms, source_options
 from streams.cli.session import Answered, Failure, Session, Status, common
@@ -88,6 +89,7 @@ def check(session: Session, sources: Sequence[str], given: Given) -> None:
 @on_a_log
 @click.option("--pool", required=True, help="The pool that the events are for.")
 @click.option("--key", type=click.Path(path_type=Path), help="The steward's [DIR/steward.pem].")
+@password_option
 @click.option("--interval", type=Span(), default="15s", help="Between scrapes [15s].")
 @click.option("--max-age", type=Span(), default="60s", help="Of an exporter's own stamps [60s].")
 @click.option("--scrapes", type=click.IntRange(1), help="Only so many [until stopped].")
@@ -100,6 +102,7 @@ def watch_command(
     where: Where,
     pool: str,
     key: Path | None,
+    password_file: Path | None,
     interval: int,
     max_age: int,
     scrapes: int | None,
@@ -114,20 +117,18 @@ def watch_command(
         scrapes=scrapes,
     )
     told = _Told(session, pool, explains=True)
-    asyncio.run(_watch(session, what, given, where, pool, key, told.hear))
+    feed = Feed.opened(where, pool, key, session.warn, password_file=password_file)
+    asyncio.run(_watch(what, given, feed, told.hear))
     told.sum_up()
 
 
 async def _watch(
-    session: Session,
     what: Watch,
     given: Given,
-    where: Where,
-    pool: str,
-    key: Path | None,
+    opened: contextlib.AbstractAsyncContextManager[Feed],
     hear: Callable[[Finding], None],
 ) -> None:
-    async with Feed.opened(where, pool, key, session.warn) as feed:
+    async with opened as feed:
 
         async def sink(findings: Sequence[Finding]) -> None:
             await feed.publish([one for one in findings if isinstance(one, Reading)])

@@ -24,15 +24,15 @@ from typing import Any
 import click
 from rich.console import Console
 
-from schemas.keys import pem_of_seed
+from schemas.keys import SeedSigner, pem_of_seed
 from schemas.records import EventType, Kind
 from streams.cli import units
-from streams.cli.keys import read_key
+from streams.cli.keys import password_option, read_key
 from streams.cli.ledgers import read_file
 from streams.cli.screen import pairs, say
 from streams.cli.session import Failure, Session, Status, common
 from streams.cli.stewarding import KEY_FILE, Stewards, embedded, steward_key
-from streams.cli.where import DATA_DEFAULT
+from streams.cli.where import data_default
 from streams.cli.words import REASONS
 from streams.traces import Plan, Stamped, Tuning, drive, read_openb, read_philly
 from streams.traces.publish import Pace, Published, publish
@@ -67,9 +67,10 @@ class _Speed(click.ParamType):
 @click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
-    help="The embedded log's directory [pool-data].",
+    help="The embedded log's directory [$POOL_DATA, or pool-data].",
 )
 @click.option("--key", type=click.Path(path_type=Path), help="The steward's [DIR/steward.pem].")
+@password_option
 @click.option("--speed", type=_Speed(), default="max", help="Trace seconds a second [max].")
 @click.option("--gpus", type=click.IntRange(1), help="The pool's capacity [the format's own].")
 @click.option(
@@ -91,6 +92,7 @@ def replay(
     form: str,
     data: Path | None,
     key: Path | None,
+    password_file: Path | None,
     speed: int,
     gpus: int | None,
     guarantee_ppm: int,
@@ -109,17 +111,21 @@ def replay(
     plan = READERS[form](trace, tuning)
     for note in plan.notes:
         session.note(f"  {note}")
-    answer = asyncio.run(_replay(session, plan, trace, data or DATA_DEFAULT, key, speed))
+    where = data or data_default()
+    if key is None:
+        signer = partial(_trace_key, session, trace, where, password_file)
+    else:
+        signer = partial(read_key, key, password_file)
+    answer = asyncio.run(_replay(session, plan, where, signer, speed))
     session.answer(answer, partial(_show, answer))
 
 
 async def _replay(
-    session: Session, plan: Plan, trace: Path, data: Path, key: Path | None, speed: int
+    session: Session, plan: Plan, data: Path, signer: Callable[[], SeedSigner], speed: int
 ) -> dict[str, Any]:
     twin = _Counted(plan.pool)
     started = time.monotonic()
-    signer = read_key(key) if key is not None else _trace_key(session, trace, data)
-    async with embedded(data, signer=signer) as stewards:
+    async with embedded(data, signer=signer()) as stewards:
         with session.progress() as progress:
             task = progress.add_task("replaying jobs", total=len(plan.jobs))
             done = await publish(
@@ -132,14 +138,14 @@ async def _replay(
         return _answer(plan, twin, done, stewards, data, time.monotonic() - started)
 
 
-def _trace_key(session: Session, trace: Path, data: Path) -> Any:
+def _trace_key(session: Session, trace: Path, data: Path, password_file: Path | None) -> SeedSigner:
     """`DIR/steward.pem`, or a new one in its place, derived from the trace's bytes (rule 2)."""
     if not (data / KEY_FILE).exists():
         session.note(
             f"  the steward's key is derived from the trace and no secret: {data / KEY_FILE}"
         )
     seed = sha256(_SEED_LABEL + read_file(trace)).digest()
-    return steward_key(data, lambda: pem_of_seed(seed))
+    return steward_key(data, password_file, lambda password: pem_of_seed(seed, password))
 
 
 def _counted(events: Iterable[Stamped], advance: Callable[[], object]) -> Iterator[Stamped]:

@@ -108,7 +108,7 @@ def _signer(where: Where, key: Path | None, password_file: Path | None) -> SeedS
     if key is not None:
         return read_key(key, password_file)
     if where.data is not None:
-        return steward_key(where.data)
+        return steward_key(where.data, password_file)
     raise Failure("a steward needs a key", todo="name its file: --key FILE", status=Status.USAGE)
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -31,7 +31,7 @@ from schemas.records import INSTANT_LIMIT_MS, EventType
 from streams import topics
 from streams.cli.answers import Answer, Answers
 from streams.cli.eventfile import Given, read_events
-from streams.cli.keys import read_key
+from streams.cli.keys import password_option, read_key
 from streams.cli.lines import decision_line, show_decision
 from streams.cli.session import Answered, Failure, Session, Status, common
 from streams.cli.stewarding import embedded
@@ -49,28 +49,40 @@ Decide = Callable[[], Awaitable[None]]
 @click.argument("file", type=click.File("rb"))
 @on_a_log
 @click.option("--key", type=click.Path(path_type=Path), help="The steward's [DIR/steward.pem].")
+@password_option
 @click.option("--no-wait", is_flag=True, help="Publish only; do not wait for decisions.")
 @click.option("--timeout", type=click.IntRange(1), default=30, help="Seconds to wait [30].")
 @common
 @click.pass_obj
 def send(
-    session: Session, file: BinaryIO, where: Where, key: Path | None, no_wait: bool, timeout: int
+    session: Session,
+    file: BinaryIO,
+    where: Where,
+    key: Path | None,
+    password_file: Path | None,
+    no_wait: bool,
+    timeout: int,
 ) -> None:
     """Publish the events of FILE (`-`: stdin) and print what is decided about each."""
     given = read_events(file)
-    refused = asyncio.run(_send(session, given, where, key, None if no_wait else timeout))
+    opened = _opened(where, key, password_file, decides=not no_wait)
+    refused = asyncio.run(_send(session, given, where, opened, None if no_wait else timeout))
     if refused:
         raise Answered
 
 
 async def _send(
-    session: Session, given: Iterator[Given], where: Where, key: Path | None, timeout: int | None
+    session: Session,
+    given: Iterator[Given],
+    where: Where,
+    opened: AbstractAsyncContextManager[tuple[Log, Decide]],
+    timeout: int | None,
 ) -> bool:
     """Publish chunk by chunk; whether any event was refused."""
     refused = False
     number = 0
     ready = ((one, _outgoing(one, where.is_embedded)) for one in given)
-    async with _opened(where, key, decides=timeout is not None) as (log, decide):
+    async with opened as (log, decide):
         # First what stands: a steward that cannot decide here must not publish either.
         await decide()
         answers = Answers(log)
@@ -100,7 +112,7 @@ def _chunks(
 
 @asynccontextmanager
 async def _opened(
-    where: Where, key: Path | None, *, decides: bool
+    where: Where, key: Path | None, password_file: Path | None, *, decides: bool
 ) -> AsyncIterator[tuple[Log, Decide]]:
     """The log and what makes it decide: the steward in this command, or nothing on Kafka."""
 
@@ -108,8 +120,8 @@ async def _opened(
         """A steward decides it, wherever it runs."""
 
     if where.data is not None and decides:
-        signer = None if key is None else read_key(key)
-        async with embedded(where.data, signer=signer) as stewards:
+        signer = None if key is None else read_key(key, password_file)
+        async with embedded(where.data, signer=signer, password_file=password_file) as stewards:
             yield stewards.log, stewards.decide_all
     else:
         async with where.log(create=True) as log:

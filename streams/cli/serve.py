@@ -113,7 +113,10 @@ def serve(
     trust_of = _trust_of(trust)
     keyring: Keyring | None = None
     if where.data is not None and not read_only:
-        signer = steward_key(where.data) if key is None else read_key(key, password_file)
+        if key is None:
+            signer = steward_key(where.data, password_file)
+        else:
+            signer = read_key(key, password_file)
         session.note(f"steward {did_key(signer.public_key)}")
         keyring = Keyring([signer])
     access = Access(grants, per_second=rate, burst=4 * rate)

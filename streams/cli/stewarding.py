@@ -2,7 +2,8 @@
 
 Not here: how a steward works (`streams.steward`), and running one for good (`streams.cli.running`).
 
-1. Its key is `DIR/steward.pem`, made when it is first needed, or the file that `--key` names.
+1. Its key is `DIR/steward.pem`, made when it is first needed, or the file that `--key` names; a
+   password opens either, and encrypts a new one.
 2. Where events bring their own time nobody ticks; else time passes as on any live log.
 3. It holds DIR while the command runs; what it leaves is a ledger with its heads and a snapshot.
 """
@@ -14,7 +15,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from schemas.keys import SeedSigner, new_pem
-from streams.cli.keys import read_key, write_key
+from streams.cli.keys import read_key, read_password, write_key
 from streams.logs.embedded import SNAPSHOT_DIRECTORY, EmbeddedLog
 from streams.steward import Keyring, Observer, Settings, Snapshots, Steward
 
@@ -44,16 +45,18 @@ async def embedded(
     data: Path,
     *,
     signer: SeedSigner | None = None,
+    password_file: Path | None = None,
     observer: Observer | None = None,
     settings: Settings | None = None,
 ) -> AsyncIterator[Stewards]:
     """The log in DIR, made if there is none, with its stewards; they finish at the end.
 
-    `signer` None: `DIR/steward.pem`. Raises: LogTrouble, StewardStopped, Failure (the key).
+    `signer` None: `DIR/steward.pem`, which `password_file` opens.
+    Raises: LogTrouble, StewardStopped, Failure (the key).
     """
     log = EmbeddedLog(data)
     try:
-        keyring = Keyring([signer or steward_key(data)])
+        keyring = Keyring([signer or steward_key(data, password_file)])
         each = await stewards_of(log, keyring, observer, settings or Settings(tick_ms=None))
         stewards = Stewards(log, each)
         try:
@@ -86,10 +89,14 @@ async def stewards_of(
     ]
 
 
-def steward_key(data: Path, make: Callable[[], bytes] = new_pem) -> SeedSigner:
-    """The key in `DIR/steward.pem`; if there is none, `make` gives its PEM."""
+def steward_key(
+    data: Path,
+    password_file: Path | None = None,
+    make: Callable[[bytes | None], bytes] = new_pem,
+) -> SeedSigner:
+    """The key in `DIR/steward.pem`; if there is none, `make` gives its PEM for a password."""
     file = data / KEY_FILE
     if not file.exists():
         data.mkdir(parents=True, exist_ok=True)
-        write_key(file, make())
-    return read_key(file)
+        write_key(file, make(read_password(password_file)))
+    return read_key(file, password_file)

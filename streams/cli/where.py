@@ -112,10 +112,13 @@ def chosen(
     if kafka is not None:
         options = parse_options(config.read_text()) if config is not None else {}
         return Where(data=None, kafka=Connection(bootstrap=kafka, prefix=prefix, options=options))
-    if data is None:
-        named = os.environ.get("POOL_DATA")
-        data = Path(named) if named else DATA_DEFAULT
-    return Where(data=data, kafka=None)
+    return Where(data=data or data_default(), kafka=None)
+
+
+def data_default() -> Path:
+    """The directory of an embedded log that nobody named (rule 1)."""
+    named = os.environ.get("POOL_DATA")
+    return Path(named) if named else DATA_DEFAULT
 
 
 async def records(log: LogReader, topic: str, partition: int) -> AsyncIterator[Record]:

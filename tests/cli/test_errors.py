@@ -53,6 +53,7 @@ PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-16 00:02:04,62.0
         (("prove", "0", "--data", "nowhere"), 2, "no log"),
         (("check-proof", "trace.csv", "--trust", "torn.json"), 1, None),
         (("keys",), 2, "Make and show the keys"),
+        (("keys", "new", "k.pem", "--password-file", "empty"), 2, "no password (empty): its first"),
         (("usage", "--data", "file"), 2, "is a file"),
     ],
 )
@@ -149,6 +150,44 @@ def test_a_key_that_the_disk_does_not_take_is_no_file(
     assert list(tmp_path.iterdir()) == []
     assert pool("keys", "new", tmp_path / "k.pem").status == 0
     assert [file.name for file in tmp_path.iterdir()] == ["k.pem"]
+
+
+def test_an_encrypted_key_in_dir_is_used_where_it_is(pool: Pool, tmp_path: Path) -> None:
+    """Every command that signs opens `DIR/steward.pem` with the password, and asks for it."""
+    (tmp_path / "secret").write_text("opens it\n")
+    (tmp_path / "trace.csv").write_text(PHILLY)
+    data, opens = tmp_path / "enc", ("--password-file", tmp_path / "secret")
+    data.mkdir()
+    made = pool("keys", "new", data / "steward.pem", *opens, "--json").answer
+    tick = '{"pool": "p", "type": "tick"}'
+    trace = ("replay", tmp_path / "trace.csv", "--format", "philly")
+    scrape = ("meters", "watch", "http://127.0.0.1:1/metrics", "--format", "dcgm", "--pool", "p")
+    for asked in (("send", "-"), ("run",), ("serve",), trace, (*scrape, "--scrapes", "1")):
+        locked = pool(*asked, "--data", data, given=tick)
+        assert (locked.status, locked.out) == (2, ""), asked
+        assert locked.err.splitlines()[-1] == (
+            f"pool: this key is encrypted ({data / 'steward.pem'}): "
+            "name the file of its password: --password-file FILE"
+        )
+    assert pool(*trace, "--data", data, *opens).status == 0
+    assert pool("verify", "--data", data, "--json").answer["steward"] == made["did"]
+    assert "no such pool" in pool("send", "-", "--data", data, *opens, given=tick).out
+    assert pool(*scrape, "--scrapes", "1", "--data", data, *opens).status == 0
+
+
+def test_a_new_key_in_dir_is_encrypted_where_a_password_is_given(
+    pool: Pool, tmp_path: Path
+) -> None:
+    """A password that is named is never left unused."""
+    (tmp_path / "secret").write_text("opens it\n")
+    opens = ("--password-file", tmp_path / "secret")
+    asked = ("send", "-", "--data", tmp_path / "new")
+    assert "no such pool" in pool(*asked, *opens, given='{"pool": "p", "type": "tick"}').out
+    assert b"ENCRYPTED" in (tmp_path / "new" / "steward.pem").read_bytes()
+    assert pool(*asked, given='{"pool": "p", "type": "tick"}').status == 2
+    pool("keys", "new", tmp_path / "plain.pem")
+    given = pool("keys", "show", tmp_path / "plain.pem", *opens)
+    assert given.status == 2 and "not encrypted" in given.err
 
 
 def test_a_key_that_others_may_read_is_refused(pool: Pool, tmp_path: Path) -> None:

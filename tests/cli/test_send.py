@@ -15,6 +15,7 @@ import pytest
 from schemas import cbor
 from tests.cli.calling import Pool
 
+PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-16 00:02:04,62.0,1,62.0,a\n"
 OPENED = {
     "pool": "p",
     "type": "pool.opened",
@@ -107,10 +108,13 @@ def test_a_pool_must_be_named_where_there_are_several(pool: Pool, tmp_path: Path
 def test_the_environment_names_the_directory(
     pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """POOL_DATA stands for --data."""
+    """POOL_DATA stands for --data, in a replay too."""
     monkeypatch.setenv("POOL_DATA", str(tmp_path / "named"))
     assert pool("send", "-", given=_lines(OPENED)).status == 0
     assert pool("verify", "--json").answer["length"] == 1
+    (tmp_path / "trace.csv").write_text(PHILLY)
+    replayed = pool("replay", tmp_path / "trace.csv", "--format", "philly", "--json")
+    assert replayed.answer["data"] == str(tmp_path / "named")
 
 
 def test_a_running_steward_lets_time_pass_and_stops_in_order(
