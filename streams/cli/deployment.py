@@ -3,7 +3,8 @@
 1. `doctor` looks, tries, and changes nothing. The status is 1 if there is a problem, 0 if there are
    warnings only.
 2. An embedded log has no settings; there the doctor replays the ledgers, looks for inputs that
-   wait, for a key file that others may read, and for heads that no witness has signed.
+   wait, and for a key file that others may read or that is not the ledgers' current steward's.
+3. On either, how far witnesses are, and whether they accuse (`streams.witness_lag`).
 
 Not here: the checks on Kafka (`streams.logs.kafka_doctor`).
 """
@@ -11,13 +12,14 @@ Not here: the checks on Kafka (`streams.logs.kafka_doctor`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
 from rich.text import Text
 
-from streams import topics as names
+from schemas.chain import ChainReader
+from schemas.keys import did_key
 from streams.cli.keys import read_key
 from streams.cli.screen import table
 from streams.cli.session import Answered, Failure, Session, Status, common
@@ -114,12 +116,7 @@ async def _on_kafka(where: Where) -> list[Finding]:
 async def _embedded(data: Path, log: LogReader) -> AsyncIterator[Finding]:
     """Rule 2."""
     yield _fine(Check.REACHABLE, str(data), "a log is there")
-    if (data / KEY_FILE).exists():
-        try:
-            read_key(data / KEY_FILE)
-            yield _fine(Check.SETTINGS, KEY_FILE, "a key that only its owner may read")
-        except Failure as failure:
-            yield _problem(Check.SETTINGS, KEY_FILE, str(failure), "mend it before the next start")
+    chains: dict[str, ChainReader] = {}
     for number in range(await log.partitions()):
         partition = Partition(number=number)
         try:
@@ -127,6 +124,7 @@ async def _embedded(data: Path, log: LogReader) -> AsyncIterator[Finding]:
         except (StewardStopped, LogTrouble) as trouble:
             yield _problem(Check.PARTITIONS, f"partition {number}", str(trouble), "see the line")
             continue
+        chains |= {name: pool.chain for name, pool in sorted(partition.pools.items())}
         lengths = ", ".join(
             f"{name} {pool.chain.length}" for name, pool in sorted(partition.pools.items())
         )
@@ -140,21 +138,41 @@ async def _embedded(data: Path, log: LogReader) -> AsyncIterator[Finding]:
                     what="events wait to be decided, or the last were ticks without effect",
                     todo="run the steward: pool run",
                 )
-    yield await _heads(data, log)
+    if (data / KEY_FILE).exists():
+        for finding in _key(data / KEY_FILE, chains):
+            yield finding
+    ends = {name: (chain.length, chain.closed_at_ms) for name, chain in chains.items()}
+    for finding in await witness_lag(log, beside=_statements(data), ends=ends):
+        yield finding
 
 
-async def _heads(data: Path, log: LogReader) -> Finding:
-    heads = sum([await log.end(names.HEADS, one) for one in range(await log.partitions())])
-    statements = len(Outboxes(data).look())
-    if statements:
-        return _fine(Check.WITNESS, "witness/", f"{statements} statements of witnesses")
-    return Finding(
-        check=Check.WITNESS,
-        level=Level.WARNING,
-        where="witness/",
-        what=f"{heads} heads, no witness has signed one: the ledger is self-attested",
-        todo="run a witness: pool-witness run",
-    )
+def _key(file: Path, chains: Mapping[str, ChainReader]) -> Iterator[Finding]:
+    """Whether the key that a steward here signs with may be read, and is the one due."""
+    try:
+        own = read_key(file).public_key
+    except Failure as failure:
+        yield _problem(Check.SETTINGS, KEY_FILE, str(failure), "mend it before the next start")
+        return
+    others = [(name, chain.steward) for name, chain in chains.items() if chain.steward != own]
+    if not others:
+        due = ", and it is the ledgers' key" if chains else ""
+        yield _fine(Check.SETTINGS, KEY_FILE, f"only its owner may read it{due}")
+    for name, steward in others:
+        assert steward is not None, "a ledger that was replayed has a steward"
+        yield Finding(
+            check=Check.SETTINGS,
+            level=Level.WARNING,
+            where=KEY_FILE,
+            what=f"not the key of {name}'s current steward: nothing is written there with it",
+            todo=f"name the file of {did_key(steward)} with --key, or put it in this place",
+        )
+
+
+def _statements(data: Path) -> Iterator[bytes]:
+    """All that witnesses have put beside the log."""
+    outboxes = Outboxes(data)
+    while found := outboxes.look():
+        yield from found
 
 
 def _fine(check: Check, where: str, what: str) -> Finding:

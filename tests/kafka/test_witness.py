@@ -15,7 +15,9 @@ from streams import topics
 from streams.logs.contract import Entry
 from streams.logs.kafka import KafkaLog
 from streams.logs.kafka_client import transactional_producer
+from streams.logs.kafka_findings import Level
 from streams.logs.kafka_options import Connection
+from streams.witness_lag import witness_lag
 from tests.witness.ledger import OTHER_WITNESS, STEWARD, Ledger
 from tests.witness.support import new_state, opened
 from witness.kafka import Cluster, KafkaPublisher, KafkaReader
@@ -79,7 +81,11 @@ async def test_a_ledger_is_followed_as_it_grows(
     with closing(opened(state)) as witness:
         assert await follow(cluster, witness) == [(Kind.SIGNED, 20)]
         await write(log, ledger.grow(5), 20)
+        (behind,) = await witness_lag(log)
+        assert "at 20 of 25 receipts: 5 receipts behind, for " in behind.what
         assert await follow(cluster, witness) == [(Kind.SIGNED, 25)]
+        (finding,) = await witness_lag(log)
+        assert finding.what == "1 witness, at 25 of 25 receipts"
         assert await follow(cluster, witness) == []
     with closing(opened(state)) as witness:
         assert await follow(cluster, witness) == []
@@ -138,6 +144,9 @@ async def test_a_rewritten_ledger_is_found(log: KafkaLog, cluster: Cluster, tmp_
         assert await follow(cluster, witness) == [(Kind.FORKED, 20)]
     fork = open_fork((await published(log))[-1], {STEWARD.public_key}).statement
     assert (fork.first.data, fork.second.data) == (ledger.head(), rewritten.head())
+    (finding,) = await witness_lag(log)
+    assert (finding.where, finding.level) == ("alpha", Level.PROBLEM)
+    assert "two heads of its steward, of 20 and 37 receipts" in finding.what
 
 
 async def test_one_key_in_two_stores_and_an_older_store_are_found(
