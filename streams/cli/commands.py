@@ -5,8 +5,9 @@ Not here: the process (`streams.cli.main`).
 Rules, by what is raised:
 1. `Failure`: its line, its status. `Answered`: nothing more, 1.
 2. Wrong use, by click: its line, 2. A trace or a key that is none: its line, 2.
-3. `LogTrouble` and a steward that stopped: the line that they carry, 3; a log that does not exist
-   and a key that is not the ledger's: 2. `OSError`: its line by `streams.cli.trouble`, 3.
+3. `LogTrouble` and a steward that stopped: the line that they carry, 3; a log that does not exist,
+   options of a connection that make no sense and a key that is not the ledger's: 2. `OSError`: its
+   line by `streams.cli.trouble`, 3.
 4. Anything else is this program's bug: one line that says so, 3.
 `-v` prints the traceback before the line. What stdout or stderr cannot encode is spelled out.
 """
@@ -41,6 +42,7 @@ from streams.cli.verify import audit, verify
 from streams.cli.visible import visible, visible_lines
 from streams.cli.watch import watch
 from streams.logs.errors import LogTrouble, Missing, TooLarge
+from streams.logs.kafka_options import BadConnection
 from streams.steward import StewardStopped, WrongKey
 from streams.traces.plan import TraceError
 
@@ -134,7 +136,7 @@ def _judged(error: Exception) -> tuple[str, Status]:
         case TraceError():
             return str(error), Status.USAGE
         case LogTrouble():
-            wrong_use = isinstance(error, Missing | TooLarge)
+            wrong_use = isinstance(error, Missing | TooLarge | BadConnection)
             return str(error), Status.USAGE if wrong_use else Status.TROUBLE
         case OSError():
             what, where, todo = of_system(error)

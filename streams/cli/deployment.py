@@ -26,7 +26,7 @@ from streams.cli.session import Answered, Failure, Session, Status, common
 from streams.cli.stewarding import KEY_FILE
 from streams.cli.where import Where, on_a_log
 from streams.logs.contract import LogReader
-from streams.logs.errors import LogTrouble
+from streams.logs.errors import LogTrouble, Misconfigured
 from streams.logs.kafka_admin import REPLICAS_MIN, Created, create_topics
 from streams.logs.kafka_doctor import examine
 from streams.logs.kafka_findings import Check, Finding, Level
@@ -55,9 +55,15 @@ def create(session: Session, where: Where, partitions: int, replicas: int) -> No
     """Create the topics that are missing, with the settings that they need."""
     if where.kafka is None:
         raise Failure("an embedded log has its topics", todo="use --kafka", status=Status.USAGE)
-    made: Sequence[Created] = asyncio.run(
-        create_topics(where.kafka, partitions=partitions, replicas=replicas)
-    )
+    try:
+        made: Sequence[Created] = asyncio.run(
+            create_topics(where.kafka, partitions=partitions, replicas=replicas)
+        )
+    except Misconfigured as error:
+        # Of topics that are not made yet, only what was asked for can be wrong.
+        raise Failure(
+            error.what, where=error.where, todo=error.todo, status=Status.USAGE
+        ) from error
     for one in made:
         if session.json:
             session.line({"topic": one.topic, "created": one.created})

@@ -28,7 +28,7 @@ from streams.cli.checking import Checker
 from streams.cli.ledgers import check, ledger, read_trust
 from streams.cli.lines import decision_line, preempted_by, show_decision
 from streams.cli.screen import say
-from streams.cli.session import Failure, Session, Status, common
+from streams.cli.session import TEXT, Failure, Session, Status, common
 from streams.cli.standing import receipts_with, state_of
 from streams.cli.where import Where, on_a_log
 from streams.cli.words import REASONS
@@ -40,9 +40,9 @@ READINGS_SHOWN = 5
 
 
 @click.command("explain")
-@click.argument("claim")
+@click.argument("claim", type=TEXT)
 @on_a_log
-@click.option("--pool", help="Which pool [the only one].")
+@click.option("--pool", type=TEXT, help="Which pool [the only one].")
 @click.option(
     "--trust",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),

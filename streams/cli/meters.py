@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
+from urllib.parse import urlsplit
 
 import click
 
@@ -30,7 +31,7 @@ from streams.cli import units
 from streams.cli.keys import password_option
 from streams.cli.meterfeed import Feed
 from streams.cli.meteroptions import Given, Span, as_ms, source_options
-from streams.cli.session import Answered, Failure, Session, Status, common
+from streams.cli.session import TEXT, Answered, Failure, Session, Status, common
 from streams.cli.where import Where, on_a_log
 from streams.meters.events import event_of, refusal_of, source_of, why
 from streams.meters.reading import FORMATS, Meters, read
@@ -38,6 +39,25 @@ from streams.meters.records import Finding, MeterError, Reading
 from streams.meters.watching import Watch, watch
 
 STDIN = "-"
+SCHEMES = ("http", "https")
+
+
+class _Url(click.ParamType):
+    """An endpoint's address."""
+
+    name = "url"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, context: click.Context | None
+    ) -> str:
+        """The address as it is, if it is one that can be scraped."""
+        try:
+            parts = urlsplit(str(value))
+            if parts.scheme in SCHEMES and parts.hostname and parts.port != 0:
+                return str(value)
+        except ValueError:
+            pass
+        self.fail(f"{value!r} is no http://HOST or https://HOST to scrape", param, context)
 
 
 @click.group()
@@ -48,7 +68,7 @@ def meters() -> None:
 @meters.command("read")
 @click.argument("sources", nargs=-1, required=True, metavar="FILE|URL...")
 @source_options
-@click.option("--pool", default="", help="The pool that the events are for.")
+@click.option("--pool", type=TEXT, default="", help="The pool that the events are for.")
 @click.option("--events", is_flag=True, help="Print the bare events, for `pool send`.")
 @click.option("--timed", is_flag=True, help="Give each event `at_ms`: its window's end.")
 @common
@@ -84,10 +104,10 @@ def check(session: Session, sources: Sequence[str], given: Given) -> None:
 
 
 @meters.command("watch")
-@click.argument("url")
+@click.argument("url", type=_Url())
 @source_options
 @on_a_log
-@click.option("--pool", required=True, help="The pool that the events are for.")
+@click.option("--pool", type=TEXT, required=True, help="The pool that the events are for.")
 @click.option("--key", type=click.Path(path_type=Path), help="The steward's [DIR/steward.pem].")
 @password_option
 @click.option("--interval", type=Span(), default="15s", help="Between scrapes [15s].")
@@ -157,8 +177,8 @@ def _findings(sources: Sequence[str], given: Given, together: Meters) -> Iterato
     """All findings of the sources, in order. Raises Failure."""
     try:
         for source in sources:
-            if source.startswith(("http://", "https://")):
-                yield from _scraped(source, given, together)
+            if "://" in source:
+                yield from _scraped(_Url().convert(source, None, None), given, together)
             else:
                 yield from _recorded(source, given, together)
     except MeterError as error:
@@ -168,10 +188,16 @@ def _findings(sources: Sequence[str], given: Given, together: Meters) -> Iterato
 
 
 def _recorded(source: str, given: Given, together: Meters) -> Iterator[Finding]:
-    with click.open_file(source, "rb") as opened:
-        stream = cast(BinaryIO, opened)
+    try:
+        opened = click.open_file(source, "rb")
+    except OSError as error:
+        raise Failure(
+            f"cannot be read: {error.strerror}", where=source, todo="name a file, a URL or -",
+            status=Status.USAGE,
+        ) from error  # fmt: skip
+    with opened:
         yield from read(
-            stream,
+            cast(BinaryIO, opened),
             "stdin" if source == STDIN else Path(source).name,
             form=given.form,
             options=given.options,

@@ -22,7 +22,7 @@ from schemas.keys import did_key
 from schemas.trust import PoolTrust, Trust, TrustError, parse_trust
 from streams.cli.keys import password_option, read_key
 from streams.cli.ledgers import TRUST_BYTES_MAX, read_file
-from streams.cli.session import Failure, Session, Status, common
+from streams.cli.session import TEXT, Failure, Session, Status, common
 from streams.cli.stewarding import steward_key
 from streams.cli.where import Where, on_a_log
 from streams.steward import Keyring
@@ -128,10 +128,12 @@ def serve(
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", type=TEXT)
 @click.option("--role", type=click.Choice([role.value for role in Role]), required=True)
-@click.option("--pool", help="Only for this pool [every one].")
-@click.option("--subtree", help="Only at and below this node [all; `claims` must name one].")
+@click.option("--pool", type=TEXT, help="Only for this pool [every one].")
+@click.option(
+    "--subtree", type=TEXT, help="Only at and below this node [all; `claims` must name one]."
+)
 @common
 @click.pass_obj
 def token(session: Session, name: str, role: str, pool: str | None, subtree: str | None) -> None:

@@ -14,11 +14,12 @@ Invariant: with `--json`, every line of stdout is a JSON object.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
@@ -53,6 +54,26 @@ class Failure(Exception):
 
 class Answered(Exception):
     """The answer was printed, and it is no: end with status 1 and say nothing more."""
+
+
+class Text(click.ParamType):
+    """A text that is compared with what a ledger has, which is UTF-8 in every locale."""
+
+    name = "text"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, context: click.Context | None
+    ) -> str:
+        """The argument's bytes as UTF-8, whatever they were taken for."""
+        try:
+            if not any("\ud800" <= one <= "\udfff" for one in value):
+                return str(value)
+            return os.fsencode(value).decode()
+        except UnicodeError:
+            self.fail(f"{value!r} is not UTF-8 text", param, context)
+
+
+TEXT = Text()
 
 
 @dataclass(slots=True)

@@ -24,14 +24,14 @@ from rich.console import Console
 from schemas.records import MDEV, UJ, ClaimState, Grade, Kind
 from streams.cli import picture, units
 from streams.cli.screen import listing, say, table
-from streams.cli.session import Session, common
+from streams.cli.session import TEXT, Session, common
 from streams.cli.standing import receipts_with, state_of
 from streams.cli.where import Where, on_a_log
 from streams.cli.words import REASONS
 from streams.kernel import PoolState
 from streams.logs.contract import LogReader
 
-_pool = click.option("--pool", help="Which pool [the only one].")
+_pool = click.option("--pool", type=TEXT, help="Which pool [the only one].")
 GRADE_WORDS = {
     Grade.HW_SHUNT.value: "measured",
     Grade.MODEL_BASED.value: "modelled",
@@ -69,7 +69,7 @@ def usage(session: Session, where: Where, pool: str | None) -> None:
 @on_a_log
 @_pool
 @click.option("--state", "state_name", type=click.Choice([one.value for one in ClaimState]))
-@click.option("--leaf", help="Only of this leaf, or below this node.")
+@click.option("--leaf", type=TEXT, help="Only of this leaf, or below this node.")
 @common
 @click.pass_obj
 def claims(

@@ -18,7 +18,7 @@ import click
 from schemas.receipts import Receipt
 from streams import topics
 from streams.cli.lines import decision_line, show_decision
-from streams.cli.session import Session, common
+from streams.cli.session import TEXT, Session, common
 from streams.cli.where import Where, on_a_log, records, the_pool
 from streams.logs.contract import LogReader
 from streams.receiving import Link, follow
@@ -27,7 +27,7 @@ from streams.topics import partition_for
 
 @click.command()
 @on_a_log
-@click.option("--pool", help="Which pool [the only one].")
+@click.option("--pool", type=TEXT, help="Which pool [the only one].")
 @click.option("--from", "seq_from", type=click.IntRange(0), default=0, help="First receipt [0].")
 @click.option("--no-follow", is_flag=True, help="End where the ledger ends now.")
 @common

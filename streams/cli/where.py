@@ -10,6 +10,7 @@ Not here: running a steward on it (`streams.cli.stewarding`).
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -24,10 +25,11 @@ from streams.cli.session import Failure, Status
 from streams.logs.contract import Log, LogReader, Record
 from streams.logs.embedded import EmbeddedLog, EmbeddedReader
 from streams.logs.kafka import KafkaLog, KafkaReader
-from streams.logs.kafka_options import Connection, parse_options
+from streams.logs.kafka_options import BadConnection, Connection, parse_options
 from streams.topics import partition_for
 
 DATA_DEFAULT = Path("pool-data")
+_PORT = re.compile(r"[0-9]{1,5}")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -72,6 +74,22 @@ class Where:
             await log.close()
 
 
+class _Address(click.ParamType):
+    """A cluster's address: one broker, or several with commas."""
+
+    name = "HOST:PORT"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, context: click.Context | None
+    ) -> str:
+        """The address as it is, if each part of it has a host and a port."""
+        for one in str(value).split(","):
+            host, _, port = one.strip().rpartition(":")
+            if not host or not _PORT.fullmatch(port) or not 0 < int(port) < 65_536:
+                self.fail(f"{one!r} is no HOST:PORT", param, context)
+        return str(value)
+
+
 def on_a_log(command: Command) -> Command:
     """Give a command the options that name a log; it gets them as `where`."""
 
@@ -80,7 +98,7 @@ def on_a_log(command: Command) -> Command:
         type=click.Path(file_okay=False, path_type=Path),
         help="The embedded log's directory [$POOL_DATA, or pool-data].",
     )
-    @click.option("--kafka", metavar="HOST:PORT", help="A Kafka cluster's address instead.")
+    @click.option("--kafka", type=_Address(), help="A Kafka cluster's address instead.")
     @click.option(
         "--kafka-config",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -110,9 +128,20 @@ def chosen(
     if data is not None and kafka is not None:
         raise click.UsageError("name one log: --data or --kafka, not both", context)
     if kafka is not None:
-        options = parse_options(config.read_text()) if config is not None else {}
+        options = {} if config is None else _options(config)
         return Where(data=None, kafka=Connection(bootstrap=kafka, prefix=prefix, options=options))
     return Where(data=data or data_default(), kafka=None)
+
+
+def _options(config: Path) -> dict[str, str]:
+    """What a connection's file says. Raises Failure with its name."""
+    try:
+        return parse_options(config.read_text(encoding="utf-8"))
+    except BadConnection as error:
+        what, todo = error.what, error.todo
+    except UnicodeDecodeError:
+        what, todo = "is not UTF-8 text", "write one `name = value` a line"
+    raise Failure(what, where=str(config), todo=todo, status=Status.USAGE)
 
 
 def data_default() -> Path:

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from schemas.records import Kind, Reason
-from streams.cli import units, words
+from streams.cli import deployment, units, words
 from streams.logs.embedded import EmbeddedLog
+from streams.logs.errors import Misconfigured
 from tests.cli.calling import ROOT, Pool, command
 
 PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-16 00:02:04,62.0,1,62.0,a\n"
@@ -48,6 +49,11 @@ PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-16 00:02:04,62.0
         (("keys", "new", "trace.csv"), 1, "there is a file already"),
         (("run", "--kafka", "127.0.0.1:1"), 2, "a steward needs a key"),
         (("run", "--data", "new", "--partitions", "a"), 2, "no list of partition numbers"),
+        (("usage", "--kafka", "bogus"), 2, "'bogus' is no HOST:PORT"),
+        (("usage", "--kafka", "h:1,[::1]:0"), 2, "'[::1]:0' is no HOST:PORT"),
+        (("usage", "--kafka", "h:1", "--kafka-config", "trace.csv"), 2, "(trace.csv): write one"),
+        (("usage", "--kafka", "h:1", "--kafka-config", "latin"), 2, "UTF-8 text (latin)"),
+        (("explain", "\udcff", "--data", "new"), 2, "is not UTF-8 text"),
         (("topics", "create"), 2, "an embedded log has its topics"),
         (("doctor", "--data", "nowhere"), 2, "no log"),
         (("prove", "0", "--data", "nowhere"), 2, "no log"),
@@ -74,6 +80,7 @@ def test_wrong_use_bad_input_and_trouble_have_their_status(
     (tmp_path / "trace.csv").write_text(PHILLY)
     (tmp_path / "trace.csv").chmod(0o600)
     (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "latin").write_bytes(b"sasl.password = \xe9\n")
     (tmp_path / "file").write_text("")
     json = [] if arguments == ("keys",) else ["--json"]
     outcome = pool(*arguments, *json)
@@ -87,6 +94,20 @@ def test_wrong_use_bad_input_and_trouble_have_their_status(
     if arguments != ("keys",):
         (line,) = (line for line in outcome.err.splitlines() if line.startswith("pool: "))
         assert len(line) < 400
+
+
+def test_another_number_of_partitions_is_wrong_use(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The topics are as they are: what was asked for is wrong."""
+
+    async def refuse(*_: object, **__: object) -> None:
+        raise Misconfigured("it has 6 partitions, not 3", where="kafka h:1", todo="--partitions 6")
+
+    monkeypatch.setattr(deployment, "create_topics", refuse)
+    outcome = pool("topics", "create", "--kafka", "h:1", "--partitions", "3")
+    assert outcome.status == 2
+    assert outcome.err == "pool: it has 6 partitions, not 3 (kafka h:1): --partitions 6\n"
 
 
 def test_verbose_adds_the_traceback(pool: Pool, tmp_path: Path) -> None:

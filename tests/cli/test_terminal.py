@@ -98,6 +98,8 @@ def test_an_ascii_stdout_gets_an_answer(pool: Pool, tmp_path: Path) -> None:
         assert "\\u52a0" in shown.stdout
         told = _asked("claims", "--data", tmp_path, "--json", **encoding)
         assert json.loads(told.stdout)["claim"] == "加"
+        why = _asked("explain", "加", "--data", tmp_path, "--json", **encoding)
+        assert json.loads(why.stdout)["claim"] == "加"
 
 
 def test_a_full_disk_is_told_with_its_place_and_what_to_do(data: Path) -> None:
