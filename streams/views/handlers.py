@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 
+from schemas.consistency import make_consistency_file
 from schemas.merkle import ProofError
 from schemas.proofs import make_proof
 from schemas.receipts import open_receipt
@@ -174,31 +175,23 @@ async def get_proof(request: web.Request) -> web.Response:
     asked = Asked(request)
     view, seq = _view_and_seq(asked)
     data = await _bytes_of(asked, view, seq)
-    try:
-        proof = await asyncio.to_thread(
-            make_proof,
-            receipt=data,
-            seq=seq,
-            leaves=view.leaves,
-            heads=list(view.heads.values()),
-            countersignatures=list(view.countersignatures.values()),
-        )
-    except ProofError as error:
-        raise HttpFault(409, "no-head-yet", error.detail) from error
-    return web.Response(
-        body=proof, content_type="application/cbor", headers={"Cache-Control": "private, no-cache"}
-    )
+    return await _file(view, make_proof, receipt=data, seq=seq)
 
 
 async def get_consistency(request: web.Request) -> web.Response:
-    """`GET /compute-pools/{pool_id}/consistency?old=&new=`: one ledger begins with the other."""
-    asked = Asked(request, "old", "new")
+    """`GET /compute-pools/{pool_id}/consistency?old=&new=`: one ledger begins with the other.
+
+    With `format=cbor` it is a consistency file (profile §6.9), under signed heads of both lengths.
+    """
+    asked = Asked(request, "old", "new", "format")
     asked.may_see()
     view = asked.view()
     new = asked.number("new", view.length)
     old = asked.number("old", 0)
     if not 1 <= old <= new <= view.length:
         raise bad_request(f"1 <= old <= new <= {view.length}, the ledger's length")
+    if asked.one_of("format", ("json", "cbor")) == "cbor":
+        return await _consistency_file(view, old, None if asked.text("new") is None else new)
     path = view.leaves.consistency_path(old_size=old, new_size=new)
     said = {
         "pool_id": view.pool,
@@ -236,6 +229,29 @@ async def get_countersignatures(request: web.Request) -> web.Response:
         "countersignatures": signed,
     }
     return asked.answer(view, said)
+
+
+async def _consistency_file(view: PoolView, old: int, new: int | None) -> web.Response:
+    if old == new:
+        raise bad_request("a file leads from one length to a longer one: old < new")
+    return await _file(view, make_consistency_file, old_length=old, new_length=new)
+
+
+async def _file(view: PoolView, make: Callable[..., bytes], **about: Any) -> web.Response:
+    """What `make` proves under the heads and countersignatures that the view has kept."""
+    try:
+        proof = await asyncio.to_thread(
+            make,
+            leaves=view.leaves,
+            heads=list(view.heads.values()),
+            countersignatures=list(view.countersignatures.values()),
+            **about,
+        )
+    except ProofError as error:
+        raise HttpFault(409, "no-head-yet", error.detail) from error
+    return web.Response(
+        body=proof, content_type="application/cbor", headers={"Cache-Control": "private, no-cache"}
+    )
 
 
 def _view_and_seq(asked: Asked) -> tuple[PoolView, int]:

@@ -14,6 +14,7 @@ from views_support import POOL, SIGNER, bearing, copy_of, site
 
 from schemas import cbor
 from schemas.chain import verify_chain
+from schemas.consistency import check_consistency_file
 from schemas.merkle import verify_consistency
 from schemas.proofs import check_proof
 from schemas.trust import PoolTrust
@@ -71,6 +72,18 @@ async def test_proofs_hold_for_who_has_the_keys_only(client: ClientSession) -> N
     )
 
 
+async def test_a_consistency_file_holds_for_who_has_the_keys_only(client: ClientSession) -> None:
+    """`format=cbor` is what `pool check-proof` takes, between lengths that were signed."""
+    trusted = PoolTrust(pool=POOL, stewards=frozenset({SIGNER.public_key}), witnesses={}, quorum=0)
+    heads = (await _json(client, f"{ROOM}/heads"))["heads"]
+    new, old = heads[0]["length"], heads[1]["length"]
+    for query in (f"old={old}&new={new}", f"old={old}"):
+        async with client.get(f"{ROOM}/consistency?{query}&format=cbor", headers=BOSS) as answer:
+            assert answer.content_type == "application/cbor"
+            report = check_consistency_file(await answer.read(), trusted)
+        assert (report.old.length, report.new.length) == (old, new)
+
+
 async def test_what_the_asker_has_is_not_sent_again(client: ClientSession) -> None:
     """An answer's tag gives 304; another token's tag does not."""
     async with client.get(ROOM, headers=BOSS) as answer:
@@ -122,6 +135,9 @@ UNANSWERABLE = (
     (f"{ROOM}/ledger?from=9&to=3", 400, "bad-request"),
     (f"{ROOM}/consistency?old=0", 400, "bad-request"),
     (f"{ROOM}/consistency?old=9&new=8", 400, "bad-request"),
+    (f"{ROOM}/consistency?old=9&format=xml", 400, "bad-request"),
+    (f"{ROOM}/consistency?old=9&new=9&format=cbor", 400, "bad-request"),
+    (f"{ROOM}/consistency?old=9&format=cbor", 409, "no-head-yet"),
     ("/compute-leases/none", 404, "not-found"),
     ("/compute-leases/a:b:c", 404, "not-found"),
     (f"/compute-leases/{POOL}:none", 404, "not-found"),

@@ -113,6 +113,7 @@ async def test_answers_are_as_the_document_says(day_directory: Path, tmp_path: P
                 await client.getLease(lease_id=claim["lease_id"])
             await client.getPower(pool_id=POOL, of="leaf", name="cygnus")
             await client.getConsistency(pool_id=POOL, old=5)
+            await client.getConsistency(pool_id=POOL, old=5, format="cbor")
             await client.listCountersignatures(pool_id=POOL)
             await client.getReceipt(pool_id=POOL, seq=3)
             await client.getPool(pool_id="none")
