@@ -6,6 +6,7 @@ Not here: whether a value is an event (`schemas.events` judges, and the kernel).
 2. A first line that is a whole JSON value means JSON lines: read line by line, blank ones skipped;
    a first line that is only the beginning of one means that the file is one JSON value.
 3. A JSON value with `events` is a case file (profile §7), a list is a list of events.
+4. A line longer than an event may be is none, whatever it begins with; its rest is passed over.
 
 Invariant: `Failure` is the only error, and it names the line or the item.
 """
@@ -25,6 +26,8 @@ from streams.cli.session import Failure, Status
 
 FILE_BYTES_MAX = 256 * 1024 * 1024
 """The longest CBOR sequence or single JSON value; JSON lines are not bounded but line by line."""
+LINE_BYTES_MAX = EVENT_BYTES_MAX + 2
+"""As long an event as there may be, with a line break."""
 _CBOR_MAPS = range(0xA0, 0xC0)
 
 
@@ -44,12 +47,12 @@ def read_events(stream: BinaryIO, *, keep_unreadable: bool = False) -> Iterator[
     no event: whoever decides it finds it malformed, as a steward would.
     """
     name = str(getattr(stream, "name", "stdin"))
-    first = stream.readline(EVENT_BYTES_MAX)
+    first = stream.readline(LINE_BYTES_MAX)
     if first[:1] and first[0] in _CBOR_MAPS:
         yield from _cbor_items(first + _bounded(stream, name), name)
         return
     while first and not first.strip():
-        first = stream.readline(EVENT_BYTES_MAX)
+        first = stream.readline(LINE_BYTES_MAX)
     try:
         value = _json(first)
     except ValueError:
@@ -66,8 +69,12 @@ def _whole(text: bytes, name: str) -> Iterator[Given]:
         value = _json(text)
     except ValueError as error:
         # Neither one value nor a first line that stands alone: say what is wrong with that line.
+        if _is_too_long(text.split(b"\n", 1)[0]):
+            raise _too_long(f"{name}:1") from None
         raise _unreadable(name, f"neither JSON lines nor one JSON value: {error}") from None
     events = value.get("events") if isinstance(value, dict) else value
+    if events is None and _is_too_long(text):
+        raise _too_long(name)
     if not isinstance(events, list):
         raise _unreadable(name, "a list of events, or a case with `events`, is needed")
     for number, event in enumerate(events):
@@ -79,8 +86,11 @@ def _json_lines(lines: Iterable[bytes], name: str, *, keep_unreadable: bool) -> 
         if not line.strip():
             continue
         place = f"{name}:{number}"
+        is_too_long = _is_too_long(line)
+        if is_too_long and not keep_unreadable:
+            raise _too_long(place)
         try:
-            value = _json(line)
+            value = line.decode("utf-8", errors="replace") if is_too_long else _json(line)
         except ValueError as error:
             if not keep_unreadable:
                 raise _unreadable(place, f"not JSON: {error}") from None
@@ -116,8 +126,14 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes]:
-    while line := stream.readline(EVENT_BYTES_MAX):
+    while line := stream.readline(LINE_BYTES_MAX):
         yield line
+        while len(line) == LINE_BYTES_MAX and not line.endswith(b"\n"):
+            line = stream.readline(LINE_BYTES_MAX)
+
+
+def _is_too_long(line: bytes) -> bool:
+    return len(line.rstrip(b"\r\n")) > EVENT_BYTES_MAX
 
 
 def _bounded(stream: BinaryIO, name: str) -> bytes:
@@ -125,6 +141,15 @@ def _bounded(stream: BinaryIO, name: str) -> bytes:
     if len(data) > FILE_BYTES_MAX:
         raise _unreadable(name, f"longer than {FILE_BYTES_MAX} bytes: use JSON lines")
     return data
+
+
+def _too_long(place: str) -> Failure:
+    return Failure(
+        "cannot read events",
+        where=place,
+        todo=f"an event has at most {EVENT_BYTES_MAX} bytes",
+        status=Status.USAGE,
+    )
 
 
 def _unreadable(place: str, detail: str) -> Failure:

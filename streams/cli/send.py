@@ -9,6 +9,8 @@
 4. The answer to an event is all the receipts that it caused, or its dead letter. The status is 1 if
    any event was refused; 3 if no steward answered in time.
 5. A tick that settles nothing is answered by nobody; it is waited for on an embedded log only.
+6. A file is looked at as a whole before its first event is published. A pipe cannot be read twice:
+   where an event in it cannot be sent, it is said which were published.
 
 Not here: judging events: they are decided, and refused with a reason.
 """
@@ -64,11 +66,21 @@ def send(
     timeout: int,
 ) -> None:
     """Publish the events of FILE (`-`: stdin) and print what is decided about each."""
+    _check(file, where.is_embedded)
     given = read_events(file)
     opened = _opened(where, key, password_file, decides=not no_wait)
     refused = asyncio.run(_send(session, given, where, opened, None if no_wait else timeout))
     if refused:
         raise Answered
+
+
+def _check(file: BinaryIO, is_embedded: bool) -> None:
+    """Look at all of an input that can be read again. Raises Failure: nothing was published."""
+    if file.seekable():
+        begin = file.tell()
+        for one in read_events(file):
+            _outgoing(one, is_embedded)
+        file.seek(begin)
 
 
 async def _send(
@@ -87,7 +99,8 @@ async def _send(
         await decide()
         answers = Answers(log)
         await answers.begin()
-        for chunk in _chunks(ready, one_topic=not where.is_embedded and timeout is not None):
+        chunks = _chunks(ready, one_topic=not where.is_embedded and timeout is not None)
+        while chunk := _next(chunks, number):
             positions = await log.publish([outgoing for _, outgoing in chunk])
             if timeout is not None:
                 await decide()
@@ -108,6 +121,18 @@ def _chunks(
     for _, run in groupby(ready, key=lambda pair: pair[1].topic if one_topic else ""):
         while chunk := list(islice(run, CHUNK_EVENTS)):
             yield chunk
+
+
+def _next(
+    chunks: Iterator[list[tuple[Given, Outgoing]]], published: int
+) -> list[tuple[Given, Outgoing]]:
+    """The next chunk; none at the end. Raises Failure that says what became of those before."""
+    try:
+        return next(chunks, [])
+    except Failure as failure:
+        before = f"events 0 to {published - 1} were published, and no other"
+        told = before if published else "nothing was published"
+        raise Failure(f"{failure}; {told}", status=failure.status) from failure
 
 
 @asynccontextmanager

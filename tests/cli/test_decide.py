@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from schemas import cbor
+from schemas.records import EVENT_BYTES_MAX
 from streams.cli.eventfile import read_events
 from streams.cli.session import Failure
 from tests.cli.calling import Pool
@@ -101,6 +102,27 @@ def test_what_no_steward_could_decode_still_has_its_time(pool: Pool, claim: str)
     assert outcome.lines[3] == {"event": 2, "kind": "refused", "reason": "malformed"}
 
 
+def _long(more: int) -> bytes:
+    return b'{"pool": "' + b"x" * (EVENT_BYTES_MAX + more) + b'"}'
+
+
+def test_an_event_may_be_as_long_as_it_may() -> None:
+    """The longest one is read, wherever it stands and however its line ends."""
+    longest = _long(-len(_long(-EVENT_BYTES_MAX)))
+    assert len(longest) == EVENT_BYTES_MAX
+    for data in (longest, longest + b"\r\n" + longest + b"\n{}"):
+        given = list(read_events(io.BytesIO(data)))
+        assert [type(one.value) for one in given] == [dict] * data.count(b"{")
+
+
+def test_a_line_that_is_too_long_is_one_malformed_event(pool: Pool) -> None:
+    """Where it is decided, its rest is not taken for others."""
+    lines = b'{"pool": "p", "type": "tick", "at_ms": 1}\n' + _long(EVENT_BYTES_MAX) + b"\n{}\n"
+    outcome = pool("decide", "-", given=lines)
+    assert [line["event"] for line in outcome.lines] == [0, 1, 2]
+    assert outcome.lines[1]["reason"] == "malformed"
+
+
 @pytest.mark.parametrize(
     ("data", "said"),
     [
@@ -110,6 +132,9 @@ def test_what_no_steward_could_decode_still_has_its_time(pool: Pool, claim: str)
         (b'"text"', "a list of events"),
         (b"\xa1\x61a\x01\xff", "after item 0"),
         (b"\xff\xfe", "(stdin)"),
+        (_long(0), "(stdin): an event has at most 983040 bytes"),
+        (_long(0) + b"\n{}\n", "(stdin:1): an event has at most 983040 bytes"),
+        (b"{}\n" + _long(0) + b"\n{}\n", "(stdin:2): an event has at most 983040 bytes"),
     ],
 )
 def test_a_file_that_cannot_be_read_says_where(data: bytes, said: str) -> None:

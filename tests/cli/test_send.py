@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from schemas import cbor
-from tests.cli.calling import Pool
+from tests.cli.calling import ROOT, Pool, command
 
 PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-16 00:02:04,62.0,1,62.0,a\n"
 OPENED = {
@@ -72,6 +72,35 @@ def test_a_refusal_is_an_answer_with_status_1(pool: Pool, tmp_path: Path) -> Non
     assert outcome.status == 1
     reasons = [line.get("reason") for line in outcome.lines]
     assert reasons == [None, None, "unknown-leaf", "malformed"]
+
+
+@pytest.mark.parametrize("at", [1, 600])
+def test_what_cannot_be_sent_leaves_a_file_unsent(pool: Pool, tmp_path: Path, at: int) -> None:
+    """A file is looked at as a whole before its first event is published."""
+    ticks = [{"pool": "p", "type": "tick"}] * at
+    (tmp_path / "events").write_text(_lines(OPENED, *ticks, {"type": "tick"}, *ticks))
+    outcome = pool("send", tmp_path / "events", "--data", tmp_path / "d")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert f"events:{at + 2}): `pool` must say" in outcome.err
+    assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize(
+    ("before", "told"),
+    [(1, "nothing was published"), (600, "events 0 to 511 were published, and no other")],
+)
+def test_what_cannot_be_sent_from_a_pipe_is_told_with_what_was(
+    tmp_path: Path, before: int, told: str
+) -> None:
+    """A pipe cannot be read again: what was published before the fault is said."""
+    events = _lines(OPENED, *[{"pool": "p", "type": "tick"}] * before, {"type": "tick"})
+    sent = subprocess.run(
+        command("send", "-", "--data", tmp_path, "--no-wait", "--json"),
+        cwd=ROOT, input=events, capture_output=True, text=True,
+    )  # fmt: skip
+    assert sent.returncode == 2
+    assert sent.stderr.endswith(f"which pool it is for; {told}\n")
+    assert len(sent.stdout.splitlines()) == (512 if before > 512 else 0)
 
 
 def test_cbor_comes_in_as_it_is(pool: Pool, tmp_path: Path) -> None:
