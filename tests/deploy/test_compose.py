@@ -69,7 +69,7 @@ def test_the_named_volumes_and_secrets_are_those_that_are_used() -> None:
 
 
 def test_a_witness_is_begun_by_hand_only() -> None:
-    """Nothing that starts by itself runs `init`, and where it runs it takes no key that is there."""
+    """Nothing that starts by itself runs `init`, and where it runs it takes no key that exists."""
     begin = SERVICES["witness-init"]
     assert begin["profiles"] == ["init"]
     assert "restart" not in begin
