@@ -166,6 +166,7 @@ def next_commands(data: Path, summary: Summary, verdict: Verdict) -> dict[str, s
     pool, where = command_name(), f"--data {shlex.quote(str(data))}"
     trust = shlex.quote(str(data / "trust.toml"))
     exported = shlex.quote(str(data / "ledger.cbor"))
+    heads = shlex.quote(str(data / "heads.cbor"))
     proof = shlex.quote(str(data / "receipt.proof"))
     state = summary.state
     assert state is not None
@@ -188,7 +189,8 @@ def next_commands(data: Path, summary: Summary, verdict: Verdict) -> dict[str, s
         "is the ledger whole, and who says so": f"{pool} verify {where} --trust {trust}",
         "does every decision follow": f"{pool} audit {where}",
         "take the ledger away, and verify the copy": (
-            f"{pool} export demo {exported} {where} && {pool} verify {exported}"
+            f"{pool} export demo {exported} --heads {heads} {where} && "
+            f"{pool} verify {exported} --heads {heads} --trust {trust}"
         ),
         "prove one receipt to somebody with two keys": (
             f"{pool} prove {summary.pin or 0} {where} --out {proof} && "

@@ -180,7 +180,7 @@ def _show(out: Console, verdict: Verdict, answer: Mapping[str, Any]) -> None:
         ("head", verdict.head.hex()),
         ("root", verdict.root.hex()),
         ("steward", answer["steward"]),
-        ("grade", _grade(answer)),
+        ("grade", _grade(answer, trusted=verdict.grading is not None)),
     ):
         say(out, f"  {name:<9}{value}")
     for objection in answer["objections"]:
@@ -191,12 +191,12 @@ def _show(out: Console, verdict: Verdict, answer: Mapping[str, Any]) -> None:
         )
 
 
-def _grade(answer: Mapping[str, Any]) -> str:
+def _grade(answer: Mapping[str, Any], *, trusted: bool) -> str:
     if answer["grade"] == LedgerGrade.WITNESSED:
         upto = f"witnessed to {answer['witnessed']:,} by {', '.join(answer['witnessed_by'])}"
         rest = answer["witnessed"] < answer["length"]
         return upto + ("; self-attested from there on" if rest else "")
-    return str(answer["grade"])
+    return str(answer["grade"]) + ("" if trusted else ": no trust file says whose word counts")
 
 
 def _show_audit(out: Console, verdict: Verdict, answer: Mapping[str, Any]) -> None:
