@@ -3,7 +3,8 @@
 1. Each policy is run by a kernel of its own; nothing is written to a log. The same trace, policies
    and seed give the same figures, on any machine.
 2. With `--json` one object a policy, its buckets included with `--series`.
-3. `--picture FILE` writes an SVG of usage over time.
+3. `--picture FILE.svg` writes an SVG of usage over time. That it can be written is tried before the
+   work begins; where it fails at the end all the same, the figures have been answered.
 
 Not here: what is measured (`streams.simulate`), what a trace's rows become (`streams.traces`).
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from streams.cli.ledgers import read_file
 from streams.cli.replay import READERS
 from streams.cli.screen import say, table
 from streams.cli.session import Failure, Session, Status, common
+from streams.cli.trouble import named, replacing
 from streams.simulate.figures import figures, series
 from streams.simulate.picture import picture
 from streams.simulate.planning import planned, tuning_of
@@ -33,6 +36,20 @@ from streams.simulate.running import Outcome
 from streams.simulate.running import simulate as run_policy
 
 Shown = dict[str, Any]
+
+
+class _Picture(click.Path):
+    """A picture's file; SVG is what is drawn."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, context: click.Context | None
+    ) -> Any:
+        """The path, if its name says what it will be."""
+        if not str(value).lower().endswith(".svg"):
+            self.fail(f"{str(value)!r}: what is drawn is SVG, so name it FILE.svg", param, context)
+        if not Path(value).parent.is_dir():
+            self.fail(f"{str(value)!r}: there is no such directory", param, context)
+        return super().convert(value, param, context)
 
 
 @click.command()
@@ -53,7 +70,12 @@ Shown = dict[str, Any]
     default=0,
     help="Deals energies out anew among jobs of one shape [0: the trace's own].",
 )
-@click.option("--picture", "drawing", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--picture",
+    "drawing",
+    type=_Picture(dir_okay=False, path_type=Path),
+    help="Draw usage over time: FILE.svg.",
+)
 @click.option("--series", "with_series", is_flag=True, help="With --json: the buckets too.")
 @click.option("--tenants", is_flag=True, help="Show every tenant's waits.")
 @common
@@ -72,11 +94,20 @@ def simulate(
     """Decide TRACE under several policies and compare what comes of it."""
     form = form or _form_of(trace)
     files = [_policy(path) for path in policies]
-    outcomes = [_run(session, trace, form, file, rows, seed) for file in files]
-    shown = [figures(outcome) for outcome in outcomes]
+    with nullcontext() if drawing is None else replacing(drawing) as stream:
+        outcomes = [_run(session, trace, form, file, rows, seed) for file in files]
+        _answer(session, outcomes, with_series=with_series, tenants=tenants)
+        if stream is not None:
+            with named(drawing or ""):
+                stream.write(_drawn(trace, outcomes).encode())
     if drawing is not None:
-        _draw(drawing, trace, outcomes)
         session.note(f"  drawn: {drawing}")
+
+
+def _answer(
+    session: Session, outcomes: Sequence[Outcome], *, with_series: bool, tenants: bool
+) -> None:
+    shown = [figures(outcome) for outcome in outcomes]
     for outcome, one in zip(outcomes, shown, strict=True):
         one["derivation"] = list(outcome.plan.notes)
         if session.json:
@@ -118,12 +149,12 @@ def _run(
     return outcome
 
 
-def _draw(path: Path, trace: Path, outcomes: Sequence[Outcome]) -> None:
+def _drawn(trace: Path, outcomes: Sequence[Outcome]) -> str:
     capacity = max(outcome.capacity_mdev for outcome in outcomes)
     bucket = units.duration(outcomes[0].measures.bucket_ms)
     title = f"{trace.name}: accelerators held by tenant, means of {bucket}"
     panels = [(outcome.name, series(outcome)) for outcome in outcomes]
-    path.write_text(picture(panels, capacity, title), encoding="utf-8")
+    return picture(panels, capacity, title)
 
 
 _ROWS: Sequence[tuple[str, Callable[[Mapping[str, Any]], str]]] = (

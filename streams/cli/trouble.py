@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 _ROOM = "make room, then run it again"
 _PATH = "make its directory first, or name another one"
@@ -46,6 +47,28 @@ def named(where: Path | str) -> Iterator[None]:
         if error.filename is None:
             error.filename = str(where)
         raise
+
+
+@contextmanager
+def replacing(file: Path) -> Iterator[BinaryIO]:
+    """A stream beside a file, which takes the file's place at the end if nothing was raised.
+
+    Whether a file can be made there shows before the work whose result it takes. Raises OSError.
+    """
+    partial = file.with_name(f"{file.name}.partial")
+    try:
+        with partial.open("wb") as stream:
+            yield stream
+            with named(file):
+                stream.flush()
+                os.fsync(stream.fileno())
+        partial.replace(file)
+    except OSError as error:
+        if error.filename == str(partial):
+            error.filename = str(file)
+        raise
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def of_system(error: OSError) -> tuple[str, str, str]:

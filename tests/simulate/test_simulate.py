@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 
 from schemas.records import MDEV, Grade
+from streams.cli import simulate as command
 from streams.cli.main import run
 from streams.simulate import Outcome, parse_policy, simulate
 from streams.simulate.figures import figures, series
@@ -221,6 +224,44 @@ def test_the_command_compares_and_draws(tmp_path: Path, capsys: pytest.CaptureFi
     assert "quota" in texts and "half" in texts and "waiting" in texts
     assert run([*map(str, arguments), "--tenants"]) == 0
     assert "device time borrowed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("drawing", "said"),
+    [("usage.png", "what is drawn is SVG"), ("nowhere/usage.svg", "there is no such directory")],
+)
+def test_a_picture_that_cannot_be_is_refused_before_the_work(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    drawing: str,
+    said: str,
+) -> None:
+    """Nothing is simulated for a picture that could not be kept."""
+    monkeypatch.setattr(command, "run_policy", None)
+    asked = ["simulate", TRACE, "--policy", EXAMPLES / "quota.toml", "--picture"]
+    assert run([*map(str, asked), str(tmp_path / drawing)]) == 2
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_figures_are_answered_though_the_picture_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full at the end: status 3, the figures, and the old picture as it was."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    drawing = tmp_path / "usage.svg"
+    drawing.write_text("old")
+    asked = ["simulate", TRACE, "--rows", "50", "--policy", EXAMPLES / "quota.toml", "--json"]
+    assert run([*map(str, asked), "--picture", str(drawing)]) == 3
+    said = capsys.readouterr()
+    assert json.loads(said.out)["jobs"] == 50
+    assert f"No space left on device ({drawing}): make room" in said.err
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("usage.svg", "old")]
 
 
 def test_a_trace_of_no_known_name_needs_its_format(
