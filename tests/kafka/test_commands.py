@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from schemas.cbor import split_sequence
+
 POOL = Path(sys.executable).parent / "pool"
 ROOT = Path(__file__).parents[2]
 OPENED = {
@@ -116,6 +118,41 @@ def test_a_deployment_from_first_to_last(
     (longer,) = embedded("verify")
     assert (longer["ok"], longer["length"]) == (True, 5)
     embedded("audit")
+
+
+def test_a_stranger_gets_witnessed_with_files_alone(
+    on_kafka: Command, steward: subprocess.Popen[bytes], key: Path, tmp_path: Path
+) -> None:
+    """Ledger, heads and proofs leave the cluster as files; a trust file grades them, and a cut."""
+    on_kafka("send", events(tmp_path / "events.jsonl", OPENED, claim(1), claim(2), claim(3)))
+    steward.send_signal(signal.SIGTERM)
+    assert steward.wait(30) == 0
+    seal, store = str(tmp_path / "witness.pem"), str(tmp_path / "witness.db")
+    witness = str(POOL.with_name("pool-witness"))
+    begun = subprocess.run(
+        [witness, "init", "--key", seal, "--state", store, "--json"],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    run = [witness, "run", *on_kafka.where, "--key", seal, "--state", store, "--once"]
+    subprocess.run(run, cwd=ROOT, check=True, capture_output=True, timeout=90)
+
+    ledger, heads, proof = (str(tmp_path / name) for name in ("ledger", "heads", "proof"))
+    (exported,) = on_kafka("export", "p", ledger, "--heads", heads)
+    assert exported["length"] == 4 and exported["statements"] >= 2
+    on_kafka("prove", "2", "--out", proof, "--key", str(key))
+
+    alone = Command()
+    dids = [alone("keys", "show", str(key))[0]["did"], json.loads(begun.stdout)["did"]]
+    trust = tmp_path / "trust.toml"
+    trust.write_text(f'[pools.p]\nstewards = ["{dids[0]}"]\nwitnesses = {{ours = "{dids[1]}"}}\n')
+    (answer,) = alone("verify", ledger, "--heads", heads, "--trust", str(trust))
+    assert (answer["grade"], answer["witnessed"]) == ("witnessed", 4)
+    (answer,) = alone("check-proof", proof, "--heads", heads, "--trust", str(trust))
+    assert (answer["grade"], answer["witnessed_by"]) == ("witnessed", ["ours"])
+    cut = list(split_sequence(Path(ledger).read_bytes()))[:3]
+    Path(ledger).write_bytes(b"".join(cut))
+    (answer,) = alone("verify", ledger, "--heads", heads, "--trust", str(trust), status=1)
+    assert {one["by"] for one in answer["objections"]} == {"ours", "steward"}
 
 
 def test_trouble_is_one_line_and_a_status(on_kafka: Command) -> None:
