@@ -168,8 +168,9 @@ class EmbeddedLog(Stored):
         """Let the next record of a topic's partition get an offset of at least `offset_next`.
 
         For a ledger imported from another log: its causes name offsets that this log must not use
-        again. Never lowers. Raises: Missing, DiskFull.
+        again. Only inputs may have such holes. Never lowers. Raises: Missing, DiskFull.
         """
+        assert topic in topics.INPUT_TOPICS, topic
         self._check(topic, partition)
         if offset_next > self._offsets[topic, partition]:
             key = layout.reserved_key(topic, partition)
@@ -198,6 +199,9 @@ class EmbeddedLog(Stored):
             )
         faults.reach(faults.Point.INSIDE_APPEND)
         appending.write()
+
+    def _end_seen(self, topic: str, partition: int) -> int:
+        return self._offsets[topic, partition]
 
     async def _wait_for_more(self, at_most_s: float) -> None:
         self._grown.clear()

@@ -7,14 +7,22 @@ What the bytes mean is `streams.logs.layout`.
 2. RocksDB tolerates a last write that is cut off, as a killed machine leaves it, and nothing else:
    damage in the middle of its write-ahead log is an error, not a silent end.
 3. The binding raises `Exception` with RocksDB's status text. The text is looked at here only.
-4. A reader beside the writer is a RocksDB secondary: its own log file goes to a temporary
-   directory, and it must keep every file open (`max_open_files=-1`), because the writer may delete
-   a file that it is reading.
-5. After a failed write RocksDB latches the error; `check_alive` then says to open it anew.
+4. A reader beside the writer is a RocksDB secondary: its own files go to a temporary directory, and
+   it must keep every file open (`max_open_files=-1`), because the writer may delete a file that it
+   is reading.
+5. The binding writes a file of its own into whatever directory it opens, also for reading. So a
+   reader opens its own directory, with links to CURRENT and the manifests; tables and write-ahead
+   logs are named by their directories, and nothing is written there.
+6. A secondary passes by a table that is missing or damaged at its end, as if what it holds had
+   never been written. Opening the directory read-only does not, so a reader does that first.
+7. After a failed write RocksDB latches the error; `check_alive` then says to open it anew.
+8. A cursor that meets a damaged block is no longer valid, as at the end; only its status tells the
+   two apart. So the binding's own iterators, which never ask, are not used.
 
 Source: rocksdict 0.3.29; RocksDB's wiki "WAL recovery modes" and "Read-only and secondary".
 """
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -25,6 +33,7 @@ from rocksdict import (
     AccessType,
     BlockBasedOptions,
     Cache,
+    DBPath,
     DBRecoveryMode,
     Options,
     Rdict,
@@ -48,6 +57,10 @@ BLOCK_CACHE_BYTES: Final = 8 * 1024 * 1024
 INFO_LOG_BYTES: Final = 1024 * 1024
 INFO_LOG_FILES: Final = 2
 WAL_BYTES: Final = 64 * 1024 * 1024
+OPEN_TRIES_MAX: Final = 8
+"""How often a reader opens a log whose files a writer changes meanwhile."""
+DB_PATH_BYTES: Final = 2**62
+"""No bound: a reader makes no table that it could be for."""
 
 _NO_ROOM: Final = ("No space left", "File too large", "Disk quota exceeded")
 _NOT_ALLOWED: Final = ("Permission denied", "Read-only file system", "Not a directory")
@@ -75,20 +88,30 @@ class Database:
 
     def items_from(self, key: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Keys and values at and after `key`, in key order, as of the call. Raises: Damaged."""
+        cursor = self._open().iter()
         try:
-            yield from self._open().items(from_key=key)
+            cursor.seek(key)
+            while cursor.valid():
+                yield cursor.key(), cursor.value()
+                cursor.next()
+            cursor.status()
         except Exception as error:
             raise _trouble(error, self._path) from error
+        finally:
+            # A cursor holds the database open, and a traceback would hold the cursor.
+            del cursor
 
     def last_before(self, key: bytes) -> tuple[bytes, bytes] | None:
         """The last pair at or before `key`. Raises: Damaged."""
+        cursor = self._open().iter()
         try:
-            cursor = self._open().iter()
             cursor.seek_for_prev(key)
             cursor.status()
             return (cursor.key(), cursor.value()) if cursor.valid() else None
         except Exception as error:
             raise _trouble(error, self._path) from error
+        finally:
+            del cursor
 
     def write(self, pairs: Sequence[tuple[bytes, bytes]]) -> None:
         """Write all pairs atomically and sync. Raises: DiskFull, OutcomeUnknown, Damaged."""
@@ -113,10 +136,14 @@ class Database:
 
     def catch_up(self) -> None:
         """Let a secondary see what was written since. Raises: Damaged."""
+        assert self._own_directory is not None, "only a secondary catches up"
+        _link_manifests(self._path, self._own_directory)
         try:
             self._open().try_catch_up_with_primary()
         except Exception as error:
-            raise _trouble(error, self._path) from error
+            if not _link_manifests(self._path, self._own_directory):
+                raise _trouble(error, self._path) from error
+            # The writer made a manifest between the two: at the next look it is there.
 
     def close(self) -> None:
         """Close; twice is allowed."""
@@ -145,20 +172,62 @@ def open_primary(path: Path, *, create: bool) -> Database:
 
 
 def open_secondary(path: Path) -> Database:
-    """Open for reading beside whoever writes. Raises: Missing, Damaged."""
+    """Open for reading beside whoever writes. Raises: Missing, Damaged, Misconfigured."""
     _require(path)
-    own_directory = Path(tempfile.mkdtemp(prefix="pool-reader-"))
     try:
-        access = AccessType.secondary(str(own_directory))
-        return Database(path, _connect(path, _options(), access), own_directory)
-    except LogTrouble:
+        own_directory = Path(tempfile.mkdtemp(prefix="pool-reader-"))
+    except OSError as error:
+        raise Misconfigured(
+            f"no temporary directory: {error}", where=str(path.parent), todo="set TMPDIR to one"
+        ) from error
+    options = _options()
+    options.set_db_paths([DBPath(str(path.resolve()), DB_PATH_BYTES)])
+    options.set_wal_dir(str(path.resolve()))
+    try:
+        rdict = _connect_beside(path, own_directory, options)
+    except BaseException:
         shutil.rmtree(own_directory, ignore_errors=True)
         raise
+    return Database(path, rdict, own_directory)
 
 
-def _connect(path: Path, options: Options, access: AccessType) -> Rdict:
+def _connect_beside(path: Path, own_directory: Path, options: Options) -> Rdict:
+    """A secondary of a log whose tables are all there (rule 6), beside whoever writes it."""
+    secondary = AccessType.secondary(str(own_directory / "secondary"))
+    for left in reversed(range(OPEN_TRIES_MAX)):
+        before = set(os.listdir(path))
+        _link_manifests(path, own_directory)
+        try:
+            _connect(path, options, AccessType.read_only(False), opened=own_directory).close()
+            return _connect(path, options, secondary, opened=own_directory)
+        except LogTrouble:
+            # The writer may have deleted what was about to be read: then there are other files.
+            if not left or set(os.listdir(path)) == before:
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+def _link_manifests(path: Path, own_directory: Path) -> bool:
+    """Link what names a log's files into a reader's directory (rule 5); whether any was new.
+
+    The writer makes a new manifest when it opens the log, so between a look and the reading of
+    CURRENT there may be another one: whoever fails looks again, while that finds any.
+    """
+    found = False
+    for source in (path / "CURRENT", *path.glob("MANIFEST-*")):
+        link = own_directory / source.name
+        if not link.is_symlink():
+            link.symlink_to(source.resolve())
+            found = True
+    return found
+
+
+def _connect(
+    path: Path, options: Options, access: AccessType, *, opened: Path | None = None
+) -> Rdict:
+    """Open the log at `path`; of a reader, the directory `opened` that stands for it."""
     try:
-        rdict = Rdict(str(path), options, access_type=access)
+        rdict = Rdict(str(opened or path), options, access_type=access)
     except Exception as error:
         raise _trouble(error, path) from error
     rdict.set_loads(_never)

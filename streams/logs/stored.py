@@ -3,15 +3,21 @@
 Writing is `streams.logs.embedded`; the format is `streams.logs.layout`.
 
 1. A reader beside a writer sees what was written up to its last look, and looks again whenever it
-   comes to the end. It changes nothing in the directory.
+   comes to the end. It changes nothing in the directory, which may be on a read-only file system.
 2. A batch is seen whole or not at all: the writer's write-ahead log holds it as one record.
+3. What cannot be read is `Damaged` and never waited for: a block whose checksum is wrong, a record
+   missing below the end. Inputs alone may have holes, each up to a reserved start; since the last
+   reservation only is kept, a hole with inputs behind it passes for one.
+4. What nobody reads is not checked. A steward that starts from a snapshot reads the ledger from
+   there on only, so it goes on behind damage that lies before; `pool verify` reads it all.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from streams import topics
 from streams.logs import layout, rocks
 from streams.logs.contract import (
     MAX_READ_BYTES,
@@ -88,18 +94,43 @@ class Stored:
             await self._wait_for_more(left_s)
 
     def _scan(self, topic: str, partition: int, offset_next: int, max_records: int) -> Fetched:
-        prefix = layout.partition_prefix(topic, partition)
         records: list[Record] = []
         size = 0
-        first_key = layout.record_key(topic, partition, offset_next)
-        for key, stored in self._database.items_from(first_key):
-            if not key.startswith(prefix) or len(records) >= max_records or size > MAX_READ_BYTES:
-                break
-            record = self._unpack(topic, partition, key, stored)
+        for record in self._from(topic, partition, offset_next):
             records.append(record)
             size += len(record.value)
-        after = records[-1].offset + 1 if records else offset_next
-        return Fetched(records=tuple(records), offset_next=after)
+            if len(records) >= max_records or size > MAX_READ_BYTES:
+                break
+        if not records:
+            return Fetched(records=(), offset_next=self._past_hole(topic, partition, offset_next))
+        return Fetched(records=tuple(records), offset_next=records[-1].offset + 1)
+
+    def _from(self, topic: str, partition: int, offset_next: int) -> Iterator[Record]:
+        """Every record at and after `offset_next`. Raises: Damaged, naming the offset (rule 3)."""
+        prefix, due = layout.partition_prefix(topic, partition), offset_next
+        pairs = self._database.items_from(layout.record_key(topic, partition, offset_next))
+        while True:
+            try:
+                pair = next(pairs, None)
+            except Damaged as error:
+                place = f"{topic}/{partition} cannot be read on from offset {due}"
+                raise self._damaged(f"{place}: {error.what}") from error
+            if pair is None or not pair[0].startswith(prefix):
+                return
+            record = self._unpack(topic, partition, *pair)
+            if record.offset != due and topic not in topics.INPUT_TOPICS:
+                raise self._missing(topic, partition, due, record.offset)
+            yield record
+            due = record.offset + 1
+
+    def _past_hole(self, topic: str, partition: int, offset_next: int) -> int:
+        """Where to read at next where no record was found: a reserved start may lie ahead."""
+        end = self._end_seen(topic, partition)
+        if offset_next >= end:
+            return offset_next
+        if self._reserved(topic, partition) < end:
+            raise self._missing(topic, partition, offset_next, end)
+        return end
 
     def _unpack(self, topic: str, partition: int, key: bytes, stored: bytes) -> Record:
         try:
@@ -109,9 +140,12 @@ class Stored:
 
     def _last(self, topic: str, partition: int) -> tuple[int, int]:
         """The offset and the order after the last record of a topic's partition."""
-        found = self._database.last_before(layout.record_key(topic, partition, 2**64 - 1))
-        reserved = self._database.get(layout.reserved_key(topic, partition))
-        offset_next = int.from_bytes(reserved, "big") if reserved else 0
+        try:
+            found = self._database.last_before(layout.record_key(topic, partition, 2**64 - 1))
+        except Damaged as error:
+            place = f"the end of {topic}/{partition} cannot be read"
+            raise self._damaged(f"{place}: {error.what}") from error
+        offset_next = self._reserved(topic, partition)
         if found is None or not found[0].startswith(layout.partition_prefix(topic, partition)):
             return offset_next, 0
         try:
@@ -119,6 +153,16 @@ class Stored:
             return max(offset_next, after), layout.order_of(found[1]) + 1
         except layout.LayoutError as error:
             raise self._damaged(f"the last record of {topic}/{partition}: {error}") from error
+
+    def _reserved(self, topic: str, partition: int) -> int:
+        """The smallest offset that a next record may get; 0 where none was reserved."""
+        return int.from_bytes(
+            self._database.get(layout.reserved_key(topic, partition)) or b"", "big"
+        )
+
+    def _end_seen(self, topic: str, partition: int) -> int:
+        """The end of a topic's partition as of the last look."""
+        return self._last(topic, partition)[0]
 
     def _check(self, topic: str, partition: int) -> None:
         if topic not in layout.TOPIC_CODES:
@@ -141,6 +185,9 @@ class Stored:
 
     def _damaged(self, what: str) -> Damaged:
         return Damaged(what, where=self.where, todo="restore the directory from a copy")
+
+    def _missing(self, topic: str, partition: int, first: int, after: int) -> Damaged:
+        return self._damaged(f"{topic}/{partition} lacks its records from {first} to {after - 1}")
 
     async def _wait_for_more(self, at_most_s: float) -> None:
         raise NotImplementedError
