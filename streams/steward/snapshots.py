@@ -30,7 +30,7 @@ from schemas.chain import ChainReader
 from streams import faults, topics
 from streams.kernel import PoolState
 from streams.logs.contract import LogReader
-from streams.logs.errors import LogTrouble
+from streams.logs.errors import LogTrouble, Remedy
 from streams.steward.observer import Observer
 from streams.steward.pools import Partition, Pool
 
@@ -65,7 +65,8 @@ class Snapshots:
     async def save(self, log: LogReader, partition: Partition, observer: Observer) -> int:
         """Write a snapshot of a partition between two batches; its bytes, 0 if it was not written.
 
-        Trouble is told, not raised.
+        Trouble is told, not raised, unless a person has to see to it: a steward that reads a
+        damaged ledger here must not go on behind it. Raises: LogTrouble that stops.
         """
         try:
             await _locate(log, partition)
@@ -77,6 +78,8 @@ class Snapshots:
                 old.unlink(missing_ok=True)
             return len(content)
         except (Unusable, OSError, LogTrouble) as error:
+            if isinstance(error, LogTrouble) and error.remedy is Remedy.STOP:
+                raise
             observer.snapshot_ignored(partition.number, f"not written: {error}")
             return 0
 

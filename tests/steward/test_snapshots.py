@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from steward_support import (
     POOL,
     SIGNER,
@@ -18,8 +19,10 @@ from steward_support import (
 
 from schemas.heads import open_head
 from streams import topics
+from streams.logs import layout
 from streams.logs.contract import Entry
 from streams.logs.embedded import EmbeddedLog
+from streams.logs.errors import Damaged
 from streams.steward import Observer, Snapshots
 from streams.steward.pools import Partition
 from streams.steward.replay import replay
@@ -202,3 +205,17 @@ async def test_no_head_is_lost_with_a_snapshot(tmp_path: Path) -> None:
         head = open_head(last.value, [SIGNER.public_key]).statement
         assert head.end.length == len(await ledger(log))
         await log.close()
+
+
+async def test_a_steward_stops_at_damage_that_it_reads(tmp_path: Path) -> None:
+    """A ledger damaged behind the snapshot: nothing is appended, and no snapshot is made of it."""
+    log = await with_snapshots(tmp_path)
+    snapshots, end = tmp_path / "snapshots", await log.end(topics.LEDGER, 0)
+    log._database._open().delete(layout.record_key(topics.LEDGER, 0, newest(tmp_path)))
+    with pytest.raises(Damaged, match="lacks its records"):
+        await decide(log, [claim("new", 99_000)], snapshots=snapshots)
+    partition = await Snapshots(snapshots).load(log, 0, Observer())
+    with pytest.raises(Damaged, match="lacks its records"):
+        await Snapshots(snapshots).save(log, partition, Observer())
+    assert await log.end(topics.LEDGER, 0) == end
+    await log.close()
