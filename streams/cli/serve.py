@@ -5,7 +5,8 @@
 2. Without `--tokens` it binds to the loopback only, asks for no token, and says so.
 3. On Kafka it folds every partition in memory; with `--tables DIR` it is one of a group of workers
    that share the partitions, keep their rows in RocksDB in DIR, and answer for each other.
-4. `pool token` makes a token: the secret for its holder, the lines for the token file.
+4. `pool token` makes a token: the lines for the token file on stdout, and on stderr the secret for
+   its holder, which no file of the server's gets.
 
 Not here: what is served (`streams.views`).
 """
@@ -137,7 +138,7 @@ def serve(
 @common
 @click.pass_obj
 def token(session: Session, name: str, role: str, pool: str | None, subtree: str | None) -> None:
-    """Make a token for NAME: the secret, and the lines that let the server know it."""
+    """Make a token for NAME: append stdout to the server's token file, give NAME the secret."""
     secret = new_token()
     members = {"sha256": digest_of(secret), "role": role}
     members |= {key: value for key, value in (("pool", pool), ("subtree", subtree)) if value}
@@ -146,8 +147,12 @@ def token(session: Session, name: str, role: str, pool: str | None, subtree: str
         parse_tokens("\n".join(lines))
     except TokenFileError as error:
         raise Failure(str(error), status=Status.USAGE) from error
-    answer = {"name": name, "token": secret, **members, "lines": lines}
-    session.answer(answer, lambda out: out.print("\n".join((f"# {secret}", *lines)), markup=False))
+    if session.json:
+        session.line({"name": name, "token": secret, **members, "lines": lines})
+        return
+    for line in lines:
+        session.say(line)
+    session.note(f"for {name}, shown this once: {secret}")
 
 
 def _place(where: Where, tables: Path, group: str, url: str | None, host: str, port: int) -> Place:

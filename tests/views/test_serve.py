@@ -14,7 +14,7 @@ import pytest
 from views_support import copy_of
 
 from streams.cli.main import run
-from streams.views.access import parse_tokens
+from streams.views.access import digest_of, parse_tokens
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,6 +54,12 @@ def test_a_token_is_made_with_its_lines(capsys: pytest.CaptureFixture[str]) -> N
     grants = parse_tokens("\n".join(made["lines"]))
     assert grants[made["sha256"]].subtree == "acme" and made["token"] not in str(made["lines"])
     assert run(["token", "ci", "--role", "claims"]) == 2
+    capsys.readouterr()
+    assert run(["token", "ci", "--role", "read"]) == 0
+    said = capsys.readouterr()
+    (digest,) = parse_tokens(said.out)
+    secret = said.err.split()[-1]
+    assert digest == digest_of(secret) and secret not in said.out and "#" not in said.out
     assert run(["token", 'x"]\n[y', "--role", "read"]) == 2
 
 
