@@ -79,12 +79,12 @@ class Asked:
             raise bad_request(f"{name}: 1 to {NAME_MAX} characters", parameter=name)
         return value
 
-    def number(self, name: str, default: int, *, most: int = 2**63 - 1) -> int:
-        """A parameter's integer from 0 to `most`. Raises HttpFault(400)."""
+    def number(self, name: str, default: int, *, least: int = 0, most: int = 2**63 - 1) -> int:
+        """A parameter's integer from `least` to `most`. Raises HttpFault(400)."""
         value = self._query.get(name)
         if value is None:
             return default
-        return number(value, name, most)
+        return number(value, name, most, least)
 
     def one_of(self, name: str, allowed: tuple[str, ...]) -> str | None:
         """A parameter that is one of a list; None if it is not given. Raises HttpFault(400)."""
@@ -113,10 +113,10 @@ class Asked:
         return headers
 
 
-def number(text: str, name: str, most: int = 2**63 - 1) -> int:
+def number(text: str, name: str, most: int = 2**63 - 1, least: int = 0) -> int:
     """A decimal integer without sign or leading zeros. Raises HttpFault(400)."""
-    if not _NUMBER.fullmatch(text) or int(text) > most:
-        raise bad_request(f"{name}: a whole number from 0 to {most}", parameter=name)
+    if not _NUMBER.fullmatch(text) or not least <= int(text) <= most:
+        raise bad_request(f"{name}: a whole number from {least} to {most}", parameter=name)
     return int(text)
 
 

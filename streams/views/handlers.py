@@ -85,7 +85,8 @@ async def list_claims(request: web.Request) -> web.Response:
     below = asked.text("leaf") or asked.below
     if not is_below(below, asked.below):
         raise forbidden("that node is not below this token's node")
-    limit = asked.number("limit", PAGE, most=PAGE_MAX)
+    # A page of none would say that it goes on where it began, for ever.
+    limit = asked.number("limit", PAGE, least=1, most=PAGE_MAX)
     found = view.index.find(place_from=asked.number("after", 0), states=states, below=below)
     page: list[answers.Plain] = []
     after: int | None = None

@@ -119,6 +119,7 @@ UNANSWERABLE = (
     ("/nothing", 404, "not-found"),
     ("/compute-pools/other", 404, "not-found"),
     (f"{ROOM}/claims?limit=501", 400, "bad-request"),
+    (f"{ROOM}/claims?limit=0", 400, "bad-request"),
     (f"{ROOM}/claims?limit=01", 400, "bad-request"),
     (f"{ROOM}/claims?limit=-1", 400, "bad-request"),
     (f"{ROOM}/claims?state=gone", 400, "bad-request"),
