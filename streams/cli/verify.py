@@ -184,11 +184,8 @@ def _show(out: Console, verdict: Verdict, answer: Mapping[str, Any]) -> None:
     ):
         say(out, f"  {name:<9}{value}")
     for objection in answer["objections"]:
-        say(
-            out,
-            f"  {objection['ground']} by {objection['by']} at {objection['length']}: "
-            f"{objection['detail']}",
-        )
+        place = "{ground} by {by} at {length}: ".format(**objection)
+        say(out, f"  {place if objection['ground'] != 'length' else ''}{objection['detail']}")
 
 
 def _grade(answer: Mapping[str, Any], *, trusted: bool) -> str:
