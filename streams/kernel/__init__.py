@@ -2,7 +2,8 @@
 
 One module a section of the profile: `tree` §2.2, `usage` and `claims` §2.3, `sharing` §2.5,
 `estimates` §2.6, `idle` §2.7, `settlement` §2.8, `deadlines` and `repeats` §3, `submit` §4.1,
-`fit` and `surplus` §4.2, `passes`, `queue` and `guards` §4.3, `preemption` and `projection` §5.
+`fit` and `surplus` §4.2, `passes`, `starved`, `trials`, `bounds`, `queue` and `guards` §4.3,
+`preemption` and `projection` §5.
 """
 
 from streams.kernel.apply import ReplayError, apply
