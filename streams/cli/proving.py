@@ -137,6 +137,9 @@ def prove(
     else:
         proof = _made(session, where, key, lambda signer: _of_growth(found, old, new, signer))
         about = {"from": old, "to": new or _length_of(members_of(proof)["new"])}
+    rfc9942 = "path" not in members_of(proof)
+    if key is not None and not rfc9942:
+        session.warn("RFC 9942 has no receipt for a ledger of one: the signed head is the proof")
     file = out or Path("-".join([found.pool, *map(str, about.values())]) + ".proof")
     file.write_bytes(proof)
     answer = {
@@ -144,7 +147,7 @@ def prove(
         **about,
         "file": str(file),
         "bytes": len(proof),
-        "rfc9942": "path" not in members_of(proof),
+        "rfc9942": rfc9942,
         "objections": [
             {"ground": one.ground, "length": one.length, "by": one.by, "detail": one.detail}
             for one in objections

@@ -219,3 +219,15 @@ def test_how_far_it_is_witnessed_is_told_beside_the_heads_length(
         [],
     )
     assert answer["length"] > witnessed
+
+
+def test_a_ledger_of_one_receipt_is_proved_by_its_head(pool: Pool, tmp_path: Path) -> None:
+    """RFC 9942 has no empty path: with a key named, that is said."""
+    opened = {"pool": "lab", "type": "pool.opened", "capacity": {"mdev": 1}, "tree": []}
+    data, out = tmp_path / "lab", tmp_path / "x.proof"
+    assert pool("send", "-", "--data", data, given=json.dumps(opened)).status == 0
+    outcome = pool(
+        *("prove", 0, "--data", data, "--out", out, "--key", data / "steward.pem", "--json")
+    )
+    assert (outcome.status, outcome.answer["rfc9942"]) == (0, False)
+    assert "no receipt for a ledger of one" in outcome.err

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from schemas.cbor import split_sequence
-from schemas.heads import HEAD_KIND, WITNESS_KIND, kind_of, open_head
+from schemas.forks import seal_fork
+from schemas.heads import HEAD_KIND, WITNESS_KIND, kind_of, open_head, seal_head
 from schemas.keys import signer_from_pem
 from tests.cli.calling import Pool
 from tests.witness.ledger import Ledger, signer
@@ -72,6 +73,35 @@ def test_without_a_head_there_is_nothing_to_export(pool: Pool, data: Path, tmp_p
     assert outcome.status == 1
     assert "nothing was signed about pool" in outcome.err
     assert not ledger.exists() and not heads.exists()
+
+
+def test_fork_evidence_leaves_with_the_heads(
+    pool: Pool, data: Path, exported: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """What one witness found is told everybody who gets the file; what is bent stays behind."""
+    there, heads = tmp_path / "there", tmp_path / "heads.cbor"
+    shutil.copytree(data, there)
+    steward, witness = (
+        signer_from_pem((data / f"{who}.pem").read_bytes()) for who in ("steward", "witness")
+    )
+    first = open_head(_items(exported[1])[0])
+    end = first.statement.end
+    second = open_head(
+        seal_head(steward, "demo", end.length, end.root, end.head, 1_750_000_000_000)
+    )
+    evidence = seal_fork(witness, first, second, [], 1_750_000_000_000)
+    again = seal_fork(witness, first, second, [], 1_750_000_000_001)
+    with next((there / "witness").glob("*.cborseq")).open("ab") as stream:
+        stream.write(evidence + again + evidence[:-1] + b"\x00")
+    arguments = ("export", "demo", tmp_path / "ledger.cbor", "--heads", heads, "--data", there)
+    assert pool(*arguments).status == 0
+    assert _items(heads) == [*_items(exported[1]), again]
+    outcome = pool(
+        *("verify", tmp_path / "ledger.cbor", "--heads", heads),
+        *("--trust", data / "trust.toml", "--json"),
+    )
+    assert (outcome.status, outcome.answer["grade"]) == (1, "forked")
+    assert [one["ground"] for one in outcome.answer["objections"]] == ["evidence"]
 
 
 REFUSED: list[tuple[str, Callable[[Path, Path], bytes], str]] = [
