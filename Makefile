@@ -11,7 +11,7 @@ help:
 	@echo "make demo    set up and run the main job on an embedded log"
 	@echo "make test    set up and pass every test (starts a local Kafka; needs Java 17 and Maven)"
 	@echo "make check   format, lint, types, import contracts, golden vectors"
-	@echo "make bench   measure the kernel, the steward and the witness"
+	@echo "make bench   measure the bare kernel; tests/benchmarks/README.md has the others"
 	@echo "make chaos   the long chaos runs on a three-node Kafka"
 
 $(STAMP): pyproject.toml

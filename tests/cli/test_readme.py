@@ -42,3 +42,19 @@ def test_a_stranger_gets_witnessed_from_the_commands_as_they_stand(
     assert said[1].count(f"witnessed to {length} by demo") == 2
     assert "self-attested from there on" not in said[1]
     assert "every decision follows from its event" in said[1]
+
+
+def test_a_pool_of_ones_own_comes_of_the_commands_as_they_stand(tmp_path: Path) -> None:
+    """Three events on a new directory: opened, admitted, settled; the ledger is whole."""
+    text = (ROOT / "README.md").read_text().split("## Run it\n")[1].split("\n## ")[0]
+    demo, own = re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert demo == "make demo\n"
+    done = subprocess.run(
+        ["sh", "-ec", own.replace(".venv/bin/pool", shlex.quote(str(POOL)))],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "train-1 admitted" in done.stdout and "3 receipts" in done.stdout
