@@ -2,7 +2,8 @@
 
 Not here: what is checked (`streams.cli.checking`).
 
-1. A file is a CBOR sequence (RFC 8742) of the receipts' exact bytes, as `pool export` writes it.
+1. A file is a CBOR sequence (RFC 8742) of the receipts' exact bytes, as `pool export` writes it. It
+   may be a pipe: it is opened once, read once from start to end, and a window of it is held.
 2. Of a log only the pool's own records are looked at; heads and countersignatures lie beside it.
    For a file they come from a second one, `--heads` (`streams.cli.statements`), which for a log
    adds to them.
@@ -11,15 +12,18 @@ Not here: what is checked (`streams.cli.checking`).
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from schemas import cbor
 from schemas.cbor import CborError
 from schemas.cose import CoseError
 from schemas.receipts import ReceiptError, open_receipt
 from schemas.trust import PoolTrust, Trust, TrustError, parse_trust
+from schemas.wellformed import item_end
 from streams import topics
 from streams.cli.checking import Checker, Verdict
 from streams.cli.session import Failure, Session, Status
@@ -30,6 +34,11 @@ from streams.topics import partition_for
 from streams.views.outboxes import Outboxes
 
 FILE_BYTES_MAX = 4 * 1024**3
+WINDOW_BYTES = 4 * 1024**2
+ITEM_BYTES_MAX = 2 * cbor.BYTES_MAX
+"""A receipt's payload is at most half of that; the rest is for its envelope."""
+CHECKED_TOGETHER = 256
+"""Receipts that are checked before anything else has its turn."""
 TRUST_BYTES_MAX = 1024**2
 
 
@@ -40,14 +49,14 @@ class Ledger:
         self,
         pool: str,
         *,
-        file: Path | None = None,
+        items: Iterator[bytes] | None = None,
         heads: Path | None = None,
         log: LogReader | None = None,
         data: Path | None = None,
     ) -> None:
         self.pool = pool
         self._data = data
-        self._file = file
+        self._items = items
         self._heads = heads
         self._log = log
 
@@ -57,14 +66,17 @@ class Ledger:
         return self._log is not None
 
     async def receipts(self, checker: Checker) -> AsyncIterator[bytes]:
-        """The receipts' bytes in order; bytes that are no item are told the checker."""
+        """The receipts' bytes in order; bytes that are no item are told the checker.
+
+        Of a file they are given once.
+        """
         if self._log is not None:
             async for value in values(self._log, topics.LEDGER, self.pool):
                 yield value
             return
-        assert self._file is not None
+        assert self._items is not None
         try:
-            for item in cbor.split_sequence(read_file(self._file)):
+            for item in self._items:
                 yield item
         except CborError as error:
             checker.undecodable(error.detail)
@@ -103,7 +115,10 @@ async def ledger(
 ) -> AsyncIterator[Ledger]:
     """The ledger that a command's options name. Raises: Failure, LogTrouble."""
     if file is not None:
-        yield Ledger(pool or _pool_in(file), file=file, heads=heads)
+        with file.open("rb") as stream:
+            begun = stream.read(WINDOW_BYTES)
+            items = _items_in(stream, begun)
+            yield Ledger(pool or _pool_in(begun), items=items, heads=heads)
         return
     async with where.reader() as log:
         yield Ledger(await the_pool(log, pool), heads=heads, log=log, data=where.data)
@@ -128,8 +143,10 @@ async def check(
             if checker.done:
                 break
             done += 1
-            if done % 256 == 0:
+            if done % CHECKED_TOGETHER == 0:
                 progress.update(task, completed=done)
+                # Reading a file or a directory waits for nothing; who interrupts must be heard.
+                await asyncio.sleep(0)
     return checker.finish()
 
 
@@ -177,14 +194,26 @@ def read_file(file: Path, bytes_max: int = FILE_BYTES_MAX) -> bytes:
     return data
 
 
-def _pool_in(file: Path) -> str:
+def _pool_in(begun: bytes) -> str:
     """The pool that a file's first receipt names; "" if that is none: the check will say so."""
     try:
-        return open_receipt(next(_items(file)))[1].pool
+        return open_receipt(next(cbor.split_sequence(begun)))[1].pool
     except (StopIteration, CborError, CoseError, ReceiptError):
         return ""
 
 
-def _items(file: Path) -> Iterator[bytes]:
-    with file.open("rb") as stream:
-        yield from cbor.split_sequence(stream.read(cbor.BYTES_MAX))
+def _items_in(stream: BinaryIO, window: bytes) -> Iterator[bytes]:
+    """The items of a CBOR sequence that begins with `window` and goes on in `stream`.
+
+    As `cbor.split_sequence` of it all, but for an item longer than `ITEM_BYTES_MAX`: it may be
+    called cut off. No receipt is that long.
+    """
+    more = window
+    while more:
+        more = stream.read(WINDOW_BYTES)
+        window, position = window + more, 0
+        while len(window) - position > (ITEM_BYTES_MAX if more else 0):
+            end = item_end(window, position)
+            yield window[position:end]
+            position = end
+        window = window[position:]
