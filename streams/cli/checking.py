@@ -7,7 +7,8 @@ Not here: what each of these checks (`schemas.chain`, `schemas.grading`, `stream
    at once is reported only after the signatures before it were found right: the first broken
    receipt is the one reported.
 2. The replay applies each receipt (§6.6, `replay`); the audit decides each event anew (§6.1).
-3. In a log, a record whose `seq` the chain has passed is counted and skipped, as a steward's own
+3. A ledger without a receipt is none, however it came about: it breaks at its first one, `decode`.
+4. In a log, a record whose `seq` the chain has passed is counted and skipped, as a steward's own
    replay does it; in a file it is a repeated receipt, and breaks the ledger there.
 
 Invariant: a verdict without `broken` speaks of every receipt that was given.
@@ -114,6 +115,8 @@ class Checker:
                 self._reader.check_complete()
             except Broken as incomplete:
                 self._broken = incomplete
+            if self._reader.length == 0:
+                self._broken = Broken(0, "decode", "the ledger is empty")
         self._check_signatures()
         broken, reader = self._broken, self._reader
         whole = broken is None and reader.length > 0
@@ -150,7 +153,7 @@ class Checker:
             self._hear(receipt, self._state)
 
     def _refuse(self, data: bytes, broken: Broken) -> None:
-        """A receipt that does not go on the chain: passed by (rule 3), or the ledger's end."""
+        """A receipt that does not go on the chain: passed by (rule 4), or the ledger's end."""
         own = self._reader.take_deferred()[1]
         if self._in_log and self._passed(data):
             self._skipped += 1

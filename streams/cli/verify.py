@@ -105,8 +105,6 @@ async def _checked(
             session.warn(warning)
         checker = Checker(pool=one.pool or None, trust=trusted, audit=audit, in_log=one.is_log)
         verdict = await check(session, one, checker, title="auditing" if audit else "verifying")
-    if verdict.length == 0 and verdict.broken is None:
-        raise Failure("the ledger is empty", where=str(file or ""), status=Status.NO)
     if verdict.skipped:
         session.warn(f"{verdict.skipped} records of the log do not count: another stood before")
     if heads is not None and verdict.grading is not None and verdict.grading.ignored:

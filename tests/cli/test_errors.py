@@ -34,7 +34,7 @@ PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-16 00:02:04,62.0
         (("send", "nopool.json", "--data", "new"), 2, "nopool.json:1): `pool` must say"),
         (("send", "timed.json", "--kafka", "127.0.0.1:1"), 3, "127.0.0.1:1"),
         (("verify", "nowhere"), 2, "does not exist"),
-        (("verify", "empty"), 1, "the ledger is empty"),
+        (("verify", "empty"), 1, None),
         (("verify", "trace.csv", "--trust", "torn.json"), 2, "not a trust file"),
         (("import", "trace.csv", "--kafka", "h:1"), 2, "into an embedded log"),
         (("import", "trace.csv", "--data", "new"), 1, "the ledger is broken: receipt 0: decode"),
