@@ -81,7 +81,7 @@ def cli() -> None:
 @click.option(
     "--key-never-used",
     is_flag=True,
-    help="Take the key that is there: it has never signed, and no store was made for it.",
+    help="Take a key that cannot be written to, or that says that a store was made for it.",
 )
 @_json
 @_verbose
@@ -93,22 +93,26 @@ def init(
     as_json: bool,
     verbose: bool,
 ) -> None:
-    """Make a new key and its store, once.
+    """Make a witness's store, once, and its key unless a new one is there.
 
     A lost store means a new key: an old one must not start from nothing again.
     """
     store.refuse_existing(state)
-    made = not key_never_used
+    made = not os.path.lexists(key) and not key_never_used
     if made:
-        keyfile.refuse_existing(key)
         keyfile.make(key, password_file)
+    before = None
     try:
         public_key = keyfile.read(key, password_file).public_key
+        if not key_never_used:
+            before = keyfile.claim(key)
         store.create(state, public_key)
     except BaseException:
+        # Nobody has the public half of what was made, and the next try is to begin as this one.
         if made:
-            # Nobody has its public half yet, and the next try is to begin from nothing, too.
             key.unlink(missing_ok=True)
+        elif before is not None:
+            keyfile.give_back(key, before)
         raise
     answer = showing.key(public_key) | {"state": str(state), "key": str(key), "key_made": made}
     _print(answer, as_json, f"{did_key(public_key)}\nstore: {state}\nkey: {key}")

@@ -1,6 +1,7 @@
-"""A witness's key file: PKCS#8 PEM, mode 0600, made once and never written over.
+"""A witness's key file: PKCS#8 PEM, mode 0600, made once; its key is never written over.
 
-What a key is, is `schemas.keys`.
+What a key is, is `schemas.keys`. Behind the key stands a line once a store was made for it, as text
+beside PEM's (RFC 7468 §2): such a key gets no second store.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from witness.store import sync
 from witness.trouble import Reason, Trouble
 
 PEM_BYTES_MAX: Final = 16 * 1024
+_CLAIMED: Final = b"A witness's store was made for this key: if it is lost, make a new key."
 _MISPLACED: Final = (FileExistsError, FileNotFoundError, NotADirectoryError, PermissionError)
 
 
@@ -35,16 +37,48 @@ def read(file: Path, password_file: Path | None = None) -> SeedSigner:
         raise _refused(str(refused), file, "name the witness's key file") from refused
 
 
-def refuse_existing(file: Path) -> None:
-    """Raises Trouble(`key-exists`) where a file is."""
-    if os.path.lexists(file):
+def claim(file: Path) -> bytes:
+    """Write into a key file that a store is made for it; what stood there, for `give_back`.
+
+    Raises Trouble: `key-exists` where one was made already, `key-failed` where it can't be written.
+    """
+    try:
+        before = file.read_bytes()
+        if _CLAIMED in before:
+            raise Trouble(
+                Reason.KEY_EXISTS,
+                "a store was made for this key already",
+                where=str(file),
+                todo="name another file: a lost store means a new key",
+            )
+        _replace(file, before.rstrip(b"\n") + b"\n" + _CLAIMED + b"\n")
+    except OSError as error:
         raise Trouble(
-            Reason.KEY_EXISTS,
-            "there is a key already",
+            Reason.KEY_FAILED,
+            f"not written that a store is made for it: {error.strerror}",
             where=str(file),
-            todo="name another file: a lost store means a new key; --key-never-used if no store, "
-            "here or elsewhere, was ever made for it",
-        )
+            todo="let it be written, or --key-never-used if no store was ever made for it",
+        ) from error
+    return before
+
+
+def give_back(file: Path, before: bytes) -> None:
+    """No store was made after all."""
+    _replace(file, before)
+
+
+def _replace(file: Path, content: bytes) -> None:
+    handle, draft = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.", suffix=".new")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(draft, file)
+        sync(file.parent)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise
 
 
 def make(file: Path, password_file: Path | None = None) -> None:

@@ -205,9 +205,13 @@ class Store:
 
 
 def refuse_existing(path: Path) -> None:
-    """Raises Trouble(`store-exists`) where a file is."""
+    """Raises Trouble: `store-exists` where a file is, `store-missing` where no folder is for it."""
     if path.exists():
         raise _exists(path)
+    if not path.parent.is_dir():
+        where = str(path)
+        todo = "name a store in a folder that is there"
+        raise Trouble(Reason.STORE_MISSING, "no such folder", where=where, todo=todo)
 
 
 def create(path: Path, public_key: bytes) -> None:

@@ -246,7 +246,7 @@ def test_init_makes_key_and_store(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_a_lost_store_is_not_made_again_for_its_key(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A key that is there is refused, and nothing is made; who vouches for it gets its store."""
+    """A key that had a store is refused, and nothing is made; who vouches for it gets one."""
     key, state = tmp_path / "w.pem", tmp_path / "w.db"
     line = ["init", "--key", str(key), "--state", str(state), "--json"]
     assert ended(line) == 0
@@ -255,7 +255,7 @@ def test_a_lost_store_is_not_made_again_for_its_key(
     before = key.read_bytes()
     assert ended(line) == 2
     err = capsys.readouterr().err
-    assert "there is a key already" in err
+    assert "a store was made for this key already" in err
     assert "a lost store means a new key" in err
     assert not state.exists()
     assert key.read_bytes() == before
@@ -265,6 +265,25 @@ def test_a_lost_store_is_not_made_again_for_its_key(
     missing = ["init", "--key", str(tmp_path / "n.pem"), "--state", str(tmp_path / "n.db")]
     assert ended([*missing, "--key-never-used"]) == 2
     assert not (tmp_path / "n.db").exists()
+
+
+def test_a_new_key_of_another_tool_is_taken_once(tmp_path: Path) -> None:
+    """`init` takes a key that never had a store, and leaves it as it was if the store fails."""
+    key = tmp_path / "w.pem"
+    key.write_bytes(new_pem(None))
+    key.chmod(0o600)
+    before = key.read_bytes()
+    line = ["init", "--key", str(key), "--state"]
+    assert ended([*line, str(tmp_path / "none" / "w.db")]) == 2
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("witness.store._SCHEMA", "no schema")
+        assert ended([*line, str(tmp_path / "w.db")]) == 3
+    assert key.read_bytes() == before
+    assert ended([*line, str(tmp_path / "w.db")]) == 0
+    assert key.read_bytes().startswith(before.rstrip(b"\n"))
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert ended([*line, str(tmp_path / "second.db")]) == 2
+    assert not (tmp_path / "second.db").exists()
 
 
 def test_init_makes_no_key_beside_an_existing_store(tmp_path: Path) -> None:
