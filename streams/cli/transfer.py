@@ -1,7 +1,7 @@
 """`pool export` and `pool import`: a ledger as a file, receipts byte for byte.
 
-1. A file is a CBOR sequence (RFC 8742). It is written beside its name and then renamed: there is
-   never half of one.
+1. A file is a CBOR sequence (RFC 8742), there as a whole or not at all (`streams.cli.outfile`).
+   Where it is stdout, the answer goes to stderr.
 2. What is exported is a verified ledger, and so is what is imported: a broken one is neither.
 3. With `--heads`, what was signed about it goes into a second file, for whoever verifies the first
    one (`streams.cli.statements`). An import leaves that behind: the next steward signs its own.
@@ -12,7 +12,6 @@ Not here: how a ledger comes into a log (`streams.steward.transfer`).
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from schemas.cbor import split_sequence
 from schemas.chain import Broken, ChainReader
 from streams.cli.checking import Checker, Verdict
 from streams.cli.ledgers import check, ledger, read_file
+from streams.cli.outfile import is_stdout, written
 from streams.cli.session import Failure, Session, Status, common
 from streams.cli.statements import gather
 from streams.cli.where import Where, on_a_log
@@ -45,7 +45,10 @@ def export_command(
     """Write the ledger of POOL to FILE, replacing it."""
     verdict, count = asyncio.run(_export(session, pool, file, where, heads))
     beside = {} if heads is None else {"heads": str(heads), "statements": count}
-    _report(session, pool, verdict.length, verdict.head, file, **beside)
+    if is_stdout(file) or (heads is not None and is_stdout(heads)):
+        session.note(_line(pool, verdict.length, verdict.head))
+    else:
+        _report(session, pool, verdict.length, verdict.head, file, **beside)
 
 
 @click.command("import")
@@ -68,10 +71,12 @@ def _report(
 ) -> None:
     session.answer(
         {"pool": pool, "length": length, "head": head, "file": str(file), **beside},
-        lambda out: out.print(
-            f"{pool}: {length:,} receipts, head {head.hex() if head else ''}", soft_wrap=True
-        ),
+        lambda out: out.print(_line(pool, length, head), soft_wrap=True),
     )
+
+
+def _line(pool: str, length: int, head: bytes | None) -> str:
+    return f"{pool}: {length:,} receipts, head {head.hex() if head else ''}"
 
 
 async def _export(
@@ -87,21 +92,13 @@ async def _export(
                 "or run on, or leave out --heads", status=Status.NO,
             )  # fmt: skip
         checker = Checker(pool=pool, replay=False, in_log=True)
-        partial = file.with_name(file.name + ".partial")
-        try:
-            with partial.open("wb") as stream:
-                verdict = await check(
-                    session, one, checker, title="exporting", accepted=stream.write
-                )
-                stream.flush()
-                os.fsync(stream.fileno())
+        with written(file) as stream:
+            verdict = await check(session, one, checker, title="exporting", accepted=stream.write)
             if verdict.broken is not None:
                 raise _broken(verdict.broken, pool)
-            partial.replace(file)
-        finally:
-            partial.unlink(missing_ok=True)
     if heads is not None:
-        heads.write_bytes(b"".join(signed))
+        with written(heads) as stream:
+            stream.write(b"".join(signed))
     return verdict, len(signed)
 
 
