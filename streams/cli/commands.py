@@ -46,6 +46,10 @@ from streams.logs.kafka_options import BadConnection
 from streams.steward import StewardStopped, WrongKey
 from streams.traces.plan import TraceError
 
+STOPPED = "pool: stopped"
+STOPPED_ON_TERMINAL = f"\r{STOPPED}"
+"""Over the ^C that the terminal shows, where it does."""
+
 
 class _Interrupted(Exception):
     """Ctrl-C, so that click, which would print a blank line about it, does not see it."""
@@ -104,7 +108,7 @@ def run(arguments: Sequence[str]) -> Status:
         click.echo(error.format_message(), err=True)
         return Status.USAGE
     except (KeyboardInterrupt, _Interrupted):
-        click.echo("pool: stopped", err=True)
+        click.echo(STOPPED_ON_TERMINAL if sys.stderr.isatty() else STOPPED, err=True)
         return Status.TROUBLE
     except Exception as error:
         line, status = _judged(error)

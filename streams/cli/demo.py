@@ -30,6 +30,7 @@ from streams.cli.ledgers import check, ledger, read_trust
 from streams.cli.session import Failure, Session, Status, common
 from streams.cli.stewarding import KEY_FILE, embedded
 from streams.cli.summary import Summary, next_commands, show_summary
+from streams.cli.trouble import named
 from streams.cli.where import Where
 from streams.demo import END_MS, POOL, Machines, plan_of_the_day
 from streams.demo.day import DEVICES
@@ -59,10 +60,11 @@ WITNESS_SECONDS_MAX = 120
 @click.pass_obj
 def demo(session: Session, data: Path) -> None:
     """Run a day of three tenants through a steward and a witness, and sum it up."""
-    _clear(data)
-    asyncio.run(_decide(session, data))
-    witness = _witness(session, data)
-    _write_trust(data, witness)
+    with named(data):
+        _clear(data)
+        asyncio.run(_decide(session, data))
+        witness = _witness(session, data)
+        _write_trust(data, witness)
     summary = Summary()
     verdict = asyncio.run(_checked(session, data, summary))
     answer = summary.answer(verdict, data)

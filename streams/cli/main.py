@@ -46,7 +46,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _leave(*_: object) -> None:
     """End at once: nothing is open yet, or nothing any more."""
-    os.write(2, b"pool: stopped\n")
+    os.write(2, b"\rpool: stopped\n" if os.isatty(2) else b"pool: stopped\n")
     os._exit(_STOPPED)
 
 

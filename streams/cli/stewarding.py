@@ -16,6 +16,7 @@ from pathlib import Path
 
 from schemas.keys import SeedSigner, new_pem
 from streams.cli.keys import read_key, read_password, write_key
+from streams.cli.trouble import named
 from streams.logs.embedded import SNAPSHOT_DIRECTORY, EmbeddedLog
 from streams.steward import Keyring, Observer, Settings, Snapshots, Steward
 
@@ -60,8 +61,9 @@ async def embedded(
         each = await stewards_of(log, keyring, observer, settings or Settings(tick_ms=None))
         stewards = Stewards(log, each)
         try:
-            yield stewards
-            await stewards.finish()
+            with named(data):
+                yield stewards
+                await stewards.finish()
         finally:
             for steward in stewards.each:
                 await steward.close()

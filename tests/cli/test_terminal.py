@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import socket
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -133,17 +135,16 @@ def test_a_port_that_is_taken_is_named(pool: Pool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.1, 0.15, 0.2, 0.3, 0.45])
-def test_who_is_interrupted_is_told_so_in_one_line(data: Path, seconds: float) -> None:
+def test_who_is_interrupted_is_told_so_in_one_line(seconds: float) -> None:
     """While it loads, too: status 3, one line, no traceback."""
     # A shell starts what runs in its background deaf to Ctrl-C, and a child inherits that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     script = (
-        "import sys; print(flush=True); from streams.cli.main import main; "
-        f"main(['audit', '--data', {str(data)!r}, '--json'])"
+        "import sys; print(flush=True); from streams.cli.main import main; main(['decide', '-'])"
     )
     asked = subprocess.Popen(
-        [command()[0], "-c", script], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True,
+        [command()[0], "-c", script], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert asked.stdout is not None
     # Before this the interpreter itself starts, and none of it is ours.
@@ -152,3 +153,22 @@ def test_who_is_interrupted_is_told_so_in_one_line(data: Path, seconds: float) -
     asked.send_signal(signal.SIGINT)
     _, err = asked.communicate(timeout=60)
     assert (asked.returncode, err) == (3, "pool: stopped\n")
+
+
+def test_a_terminal_has_no_blank_line_about_an_interrupt(data: Path) -> None:
+    """The word takes the place of the ^C that the terminal shows."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    ours, its = pty.openpty()
+    asked = subprocess.Popen(
+        command("audit", "--data", data), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=its
+    )
+    os.close(its)
+    said = os.read(ours, 1)
+    asked.send_signal(signal.SIGINT)
+    with suppress(OSError):
+        while more := os.read(ours, 4096):
+            said += more
+    os.close(ours)
+    assert asked.wait(60) == 3
+    assert said.endswith(b"\rpool: stopped\r\n")
+    assert b"\n\r\n" not in said
