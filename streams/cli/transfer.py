@@ -12,7 +12,6 @@ Not here: how a ledger comes into a log (`streams.steward.transfer`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -26,7 +25,7 @@ from streams.cli.session import Failure, Session, Status, common
 from streams.cli.statements import gather
 from streams.cli.where import Where, on_a_log
 from streams.logs.embedded import EmbeddedLog
-from streams.steward.transfer import import_ledger
+from streams.steward.transfer import ImportRefused, import_ledger, verify_ledger
 
 
 @click.command("export")
@@ -43,6 +42,8 @@ def export_command(
     session: Session, pool: str, file: Path, heads: Path | None, where: Where
 ) -> None:
     """Write the ledger of POOL to FILE, replacing it."""
+    if heads is not None and heads.resolve() == file.resolve():
+        raise click.UsageError("--heads names the ledger's own file: take another")
     verdict, count = asyncio.run(_export(session, pool, file, where, heads))
     beside = {} if heads is None else {"heads": str(heads), "statements": count}
     if is_stdout(file) or (heads is not None and is_stdout(heads)):
@@ -104,17 +105,22 @@ async def _export(
 
 async def _import(file: Path, data: Path) -> ChainReader:
     content = read_file(file)
-
-    def items() -> Iterator[bytes]:
-        return split_sequence(content)
-
-    log = EmbeddedLog(data)
+    if not content:
+        raise Failure("no receipt to import", where=str(file), status=Status.USAGE)
     try:
-        return await import_ledger(log, items)
+        chain = verify_ledger(split_sequence(content))
     except Broken as broken:
         raise _broken(broken, str(file)) from broken
+    log = EmbeddedLog(data)
+    try:
+        await import_ledger(log, chain, split_sequence(content))
+    except ImportRefused as refused:
+        raise Failure(
+            refused.what, where=refused.where, todo=refused.todo, status=Status.NO
+        ) from refused
     finally:
         await log.close()
+    return chain
 
 
 def _broken(broken: Broken, where: str) -> Failure:

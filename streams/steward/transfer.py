@@ -2,7 +2,7 @@
 
 What an exported file is, is `pool export`'s business; here it is the receipts' bytes, in order.
 
-1. The whole ledger is verified before anything is written.
+1. The whole ledger is verified before anything is written, before there need be a log.
 2. What stands of the pool in the log must be the beginning of it; then the rest is appended, so
    that an import that was killed goes on when it is run again. Until it ends the log refuses
    stewards.
@@ -15,10 +15,10 @@ Invariant: the imported ledger has the same head; a steward goes on behind it.
 Source: architecture.md "Embedded".
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
-from schemas.chain import ChainReader, verify_chain
+from schemas.chain import Broken, ChainReader, verify_chain
 from streams import topics
 from streams.logs.contract import Entry
 from streams.logs.embedded import EmbeddedLog
@@ -31,22 +31,36 @@ BATCH_RECEIPTS: Final = 1000
 THREADS: Final = 2
 
 
-async def import_ledger(
-    log: EmbeddedLog, items: Callable[[], Iterable[bytes]], *, observer: Observer | None = None
-) -> ChainReader:
-    """Import the ledger whose receipts `items()` gives (it is called twice); its verified end.
+class ImportRefused(StewardStopped):
+    """What stands in the log does not go with the ledger. Nothing was written."""
 
-    Raises: schemas.chain.Broken where it does not verify; StewardStopped where another ledger of
-    the pool stands or inputs wait to be decided; LogTrouble.
-    """
-    chain = verify_chain(items(), threads=THREADS)
+
+def verify_ledger(items: Iterable[bytes]) -> ChainReader:
+    """The end of a ledger to import. Raises: schemas.chain.Broken, also where it is empty."""
+    chain = verify_chain(items, threads=THREADS)
     if chain.pool is None:
-        raise StewardStopped("no receipt to import", where=log.where, todo="name another file")
+        raise Broken(0, "decode", "no receipt to import")
+    return chain
+
+
+async def import_ledger(
+    log: EmbeddedLog,
+    chain: ChainReader,
+    items: Iterable[bytes],
+    *,
+    observer: Observer | None = None,
+) -> None:
+    """Import the receipts `items`, of which `verify_ledger` gave `chain`.
+
+    Raises: ImportRefused where another ledger of the pool stands or inputs wait to be decided;
+    StewardStopped where what stands does not verify; LogTrouble.
+    """
+    assert chain.pool is not None, "a verified ledger has a pool"
     key = chain.pool.encode()
     number = topics.partition_for(key, await log.partitions())
     if log.importing != key:
         await _check_decided(log, number, observer or Observer())
-    remaining = await _after_what_stands(log, number, key, items())
+    remaining = await _after_what_stands(log, number, key, items)
     writer = await log.begin_import(key)
     try:
         for (topic, partition), offset_next in chain.positions.items():
@@ -63,17 +77,16 @@ async def import_ledger(
         await log.end_import()
     finally:
         await writer.close()
-    return chain
 
 
 async def _check_decided(log: EmbeddedLog, number: int, observer: Observer) -> None:
-    """Raises StewardStopped where an input of the partition was not decided yet (rule 4)."""
+    """Raises ImportRefused where an input of the partition was not decided yet (rule 4)."""
     partition = Partition(number=number)
     await replay(log, partition, observer)
     for topic, offset_next in partition.positions.items():
         fetched = await log.read(topic, number, offset_next=offset_next, max_records=1)
         if fetched.records:
-            raise StewardStopped(
+            raise ImportRefused(
                 f"{topic} has events that wait to be decided",
                 where=log.where,
                 todo="let the steward decide them first (pool run), then import",
@@ -83,7 +96,7 @@ async def _check_decided(log: EmbeddedLog, number: int, observer: Observer) -> N
 async def _after_what_stands(
     log: EmbeddedLog, number: int, key: bytes, items: Iterable[bytes]
 ) -> Iterable[bytes]:
-    """What of `items` follows what stands in the log. Raises StewardStopped if that differs."""
+    """What of `items` follows what stands in the log. Raises ImportRefused if that differs."""
     remaining = iter(items)
     offset_next, end = 0, await log.end(topics.LEDGER, number)
     while offset_next < end:
@@ -91,7 +104,7 @@ async def _after_what_stands(
         offset_next = fetched.offset_next
         for record in fetched.records:
             if record.key == key and next(remaining, None) != record.value:
-                raise StewardStopped(
+                raise ImportRefused(
                     f"another or longer ledger of pool {key.decode()!r} stands here",
                     where=log.where,
                     todo="import into another directory",

@@ -187,8 +187,33 @@ def test_another_ledger_of_the_pool_is_not_overwritten(
     opened = {"pool": "demo", "type": "pool.opened", "capacity": {"mdev": 1}, "tree": []}
     pool("send", "-", "--data", tmp_path / "d", given=json.dumps(opened))
     outcome = pool("import", tmp_path / "ledger.cbor", "--data", tmp_path / "d")
-    assert outcome.status == 3
+    assert outcome.status == 1
     assert "another directory" in outcome.err
+
+
+def test_a_longer_ledger_is_not_cut_short(
+    pool: Pool, data: Path, items: Items, tmp_path: Path
+) -> None:
+    """An import of the beginning of what stands is refused, and what stands stays."""
+    (tmp_path / "ledger.cbor").write_bytes(b"".join(items))
+    (tmp_path / "short.cbor").write_bytes(b"".join(items[:1]))
+    assert pool("import", tmp_path / "ledger.cbor", "--data", tmp_path / "d").status == 0
+    outcome = pool("import", tmp_path / "short.cbor", "--data", tmp_path / "d")
+    assert outcome.status == 1
+    assert "longer ledger of pool 'demo' stands here" in outcome.err
+    assert pool("verify", "--data", tmp_path / "d", "--json").answer["length"] == len(items)
+
+
+@pytest.mark.parametrize(("content", "status"), [(b"", 2), (b"no ledger", 1)])
+def test_what_is_no_ledger_makes_no_log(
+    pool: Pool, tmp_path: Path, content: bytes, status: int
+) -> None:
+    """The file is named, and the directory is not even made."""
+    (tmp_path / "file").write_bytes(content)
+    outcome = pool("import", tmp_path / "file", "--data", tmp_path / "d")
+    assert outcome.status == status
+    assert str(tmp_path / "file") in outcome.err
+    assert not (tmp_path / "d").exists()
 
 
 def test_a_receipt_is_proved_to_whoever_has_two_keys(

@@ -1,6 +1,6 @@
 """A ledger moves into an embedded log as it is, and deciding goes on behind it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -16,12 +16,12 @@ from steward_support import (
     verified,
 )
 
-from schemas.chain import Broken
+from schemas.chain import Broken, ChainReader
 from streams import topics
 from streams.logs.embedded import EmbeddedLog
 from streams.logs.errors import Misconfigured
-from streams.steward import StewardStopped, transfer
-from streams.steward.transfer import import_ledger
+from streams.steward import transfer
+from streams.steward.transfer import ImportRefused, import_ledger, verify_ledger
 
 
 async def exported(directory: Path, count: int = 40, pool: str = POOL) -> list[bytes]:
@@ -33,11 +33,18 @@ async def exported(directory: Path, count: int = 40, pool: str = POOL) -> list[b
     return sealed
 
 
+async def brought_in(log: EmbeddedLog, items: Callable[[], Iterable[bytes]]) -> ChainReader:
+    """Verified, then imported; the ledger's end."""
+    chain = verify_ledger(items())
+    await import_ledger(log, chain, items())
+    return chain
+
+
 async def test_deciding_goes_on_from_an_imported_ledger(tmp_path: Path) -> None:
     """Same bytes, same head; the next event is decided behind it, and its cause is not behind."""
     sealed = await exported(tmp_path / "source")
     log = EmbeddedLog(tmp_path / "target")
-    chain = await import_ledger(log, lambda: sealed)
+    chain = await brought_in(log, lambda: sealed)
     assert await ledger(log) == sealed
     assert chain.head == verified(sealed)[0].head
     await decide(log, [claim("new", 99_000)])
@@ -53,7 +60,7 @@ async def test_an_import_beside_another_pool(tmp_path: Path) -> None:
     sealed = await exported(tmp_path / "source")
     log = EmbeddedLog(tmp_path / "target")
     await decide(log, busy_day(90, pool="q"))
-    await import_ledger(log, lambda: sealed)
+    await brought_in(log, lambda: sealed)
     await decide(log, [claim("new", 99_000), claim("new", 99_000, pool="q")])
     audit_clean(await ledger(log))
     audit_clean(await ledger(log, "q"), "q")
@@ -78,7 +85,7 @@ async def test_an_interrupted_import_is_run_again(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(transfer, "BATCH_RECEIPTS", 10)
         with pytest.raises(KeyboardInterrupt):
-            await import_ledger(log, twice)
+            await brought_in(log, twice)
     assert await ledger(log) == sealed[:20]
     await log.close()
     log = EmbeddedLog(tmp_path / "target")
@@ -86,10 +93,10 @@ async def test_an_interrupted_import_is_run_again(tmp_path: Path) -> None:
         await steward(log).decide_all()
     other = await exported(tmp_path / "other", pool="q")
     with pytest.raises(Misconfigured, match="interrupted"):
-        await import_ledger(log, lambda: other)
-    await import_ledger(log, lambda: sealed)
+        await brought_in(log, lambda: other)
+    await brought_in(log, lambda: sealed)
     assert await ledger(log) == sealed
-    await import_ledger(log, lambda: sealed)
+    await brought_in(log, lambda: sealed)
     assert await ledger(log) == sealed
     await decide(log, [claim("new", 99_000)])
     audit_clean(await ledger(log))
@@ -101,18 +108,18 @@ async def test_what_may_not_be_imported(tmp_path: Path) -> None:
     sealed = await exported(tmp_path / "source")
     log = EmbeddedLog(tmp_path / "target")
     with pytest.raises(Broken):
-        await import_ledger(log, lambda: [*sealed[:5], *sealed[6:]])
-    with pytest.raises(StewardStopped, match="no receipt"):
-        await import_ledger(log, list)
+        await brought_in(log, lambda: [*sealed[:5], *sealed[6:]])
+    with pytest.raises(Broken, match="no receipt"):
+        await brought_in(log, list)
     assert await log.end(topics.LEDGER, 0) == 0
     await decide(log, [opened(at_ms=5)])
-    with pytest.raises(StewardStopped, match="another or longer ledger"):
-        await import_ledger(log, lambda: sealed)
+    with pytest.raises(ImportRefused, match="another or longer ledger"):
+        await brought_in(log, lambda: sealed)
     await decide(log, [claim("new", 99_000)])
     audit_clean(await ledger(log))
     await log.close()
     log = EmbeddedLog(tmp_path / "waiting")
     await log.publish([opened("q")])
-    with pytest.raises(StewardStopped, match="wait to be decided"):
-        await import_ledger(log, lambda: sealed)
+    with pytest.raises(ImportRefused, match="wait to be decided"):
+        await brought_in(log, lambda: sealed)
     await log.close()
