@@ -6,7 +6,8 @@
 2. The RFC 9942 receipt in it is signed with the steward's key, where that is at hand (`--key`, or
    `DIR/steward.pem`); without it the file holds the bare path under the signed head. A key that is
    named and did not sign the head is an error; one that merely lies there is a warning.
-3. What convicts the ledger's own stewards is told beside the proof, which proves no less for it.
+3. The file is there as a whole or not at all; where it is stdout, the answer goes to stderr.
+4. What convicts the ledger's own stewards is told beside the proof, which proves no less for it.
 
 Not here: what a proof is (`schemas.proofs`, `schemas.consistency`), checking one
 (`streams.cli.proofcheck`).
@@ -16,6 +17,7 @@ Profile: §6.9.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -38,7 +40,9 @@ from streams import topics
 from streams.cli.checking import Checker
 from streams.cli.keys import read_key
 from streams.cli.ledgers import check, ledger
+from streams.cli.outfile import is_stdout, written
 from streams.cli.proofcheck import check_proof_command
+from streams.cli.screen import say
 from streams.cli.session import Failure, Session, Status, common
 from streams.cli.stewarding import KEY_FILE
 from streams.cli.where import Where, on_a_log
@@ -78,7 +82,7 @@ class Found:
         self.stewards.add(receipt.steward)
 
     def objections(self) -> tuple[Objection, ...]:
-        """What the stewards of this very ledger signed against it (rule 3)."""
+        """What the stewards of this very ledger signed against it (rule 4)."""
         stewards = frozenset(map(from_did_key, self.stewards))
         trust = PoolTrust(pool=self.pool, stewards=stewards, witnesses={}, quorum=0)
         grader = Grader(trust)
@@ -140,8 +144,9 @@ def prove(
     rfc9942 = "path" not in members_of(proof)
     if key is not None and not rfc9942:
         session.warn("RFC 9942 has no receipt for a ledger of one: the signed head is the proof")
-    file = out or Path("-".join([found.pool, *map(str, about.values())]) + ".proof")
-    file.write_bytes(proof)
+    file = out or Path("-".join([_in_a_name(found.pool), *map(str, about.values())]) + ".proof")
+    with written(file) as stream:
+        stream.write(proof)
     answer = {
         "pool": found.pool,
         **about,
@@ -153,9 +158,11 @@ def prove(
             for one in objections
         ],
     }
-    session.answer(
-        answer, lambda shown: shown.print(f"{file}: {len(proof):,} bytes", soft_wrap=True)
-    )
+    line = f"{file}: {len(proof):,} bytes"
+    if is_stdout(file):
+        session.note(line)
+    else:
+        session.answer(answer, lambda shown: say(shown, line))
 
 
 async def _read(session: Session, where: Where, pool: str | None, wanted: int | None) -> Found:
@@ -220,6 +227,11 @@ def _made(
             todo=_TODO.get(error.reason, ""),
             status=Status.USAGE if wrong_key else Status.NO,
         ) from error
+
+
+def _in_a_name(pool: str) -> str:
+    """A pool's name as part of a file's: it may have any character in it."""
+    return re.sub(r"[^\w.+-]", "_", pool)
 
 
 def _length_of(head: object) -> int:

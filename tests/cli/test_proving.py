@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from schemas.forks import seal_fork
 from schemas.heads import HEAD_KIND, kind_of, open_head, seal_head
 from schemas.keys import signer_from_pem
 from schemas.prooffile import members_of
-from tests.cli.calling import Pool
+from schemas.proofs import kind_of_proof
+from tests.cli.calling import ROOT, Pool, command
 from tests.witness.ledger import Ledger
 
 OTHER = bytes(31) + b"\x01"
@@ -231,3 +233,39 @@ def test_a_ledger_of_one_receipt_is_proved_by_its_head(pool: Pool, tmp_path: Pat
     )
     assert (outcome.status, outcome.answer["rfc9942"]) == (0, False)
     assert "no receipt for a ledger of one" in outcome.err
+
+
+def test_a_proof_is_written_whole_or_not_at_all(
+    pool: Pool, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that fails leaves the older file, and nothing beside it."""
+    out = tmp_path / "x.proof"
+    out.write_bytes(b"older")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    assert pool("prove", 3, "--data", data, "--out", out).status == 3
+    assert out.read_bytes() == b"older" and list(tmp_path.iterdir()) == [out]
+
+
+def test_a_proof_goes_down_a_pipe(data: Path, tmp_path: Path) -> None:
+    """To stdout it is the proof and nothing else; the answer is on stderr."""
+    done = subprocess.run(
+        command("prove", 3, "--data", data, "--out", "/dev/stdout"), cwd=ROOT, capture_output=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert kind_of_proof(done.stdout) == ("pool-proof/1", "demo")
+    assert b"bytes" in done.stderr
+
+
+def test_a_pools_name_cannot_lead_elsewhere(
+    pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proof is called by its pool, in this directory."""
+    monkeypatch.chdir(tmp_path)
+    opened = {"pool": "../x/\u0000", "type": "pool.opened", "capacity": {"mdev": 1}, "tree": []}
+    assert pool("send", "-", "--data", "lab", given=json.dumps(opened)).status == 0
+    assert pool("prove", 0, "--data", "lab").status == 0
+    assert (tmp_path / ".._x__-0.proof").exists()

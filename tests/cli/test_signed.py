@@ -73,6 +73,8 @@ def test_without_a_head_there_is_nothing_to_export(pool: Pool, data: Path, tmp_p
     assert outcome.status == 1
     assert "nothing was signed about pool" in outcome.err
     assert not ledger.exists() and not heads.exists()
+    same = pool("export", "demo", ledger, "--heads", ledger, "--data", data)
+    assert (same.status, ledger.exists()) == (2, False)
 
 
 def test_fork_evidence_leaves_with_the_heads(
