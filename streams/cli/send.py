@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -128,11 +129,26 @@ def _next(
 ) -> list[tuple[Given, Outgoing]]:
     """The next chunk; none at the end. Raises Failure that says what became of those before."""
     try:
-        return next(chunks, [])
+        with _interruptible():
+            return next(chunks, [])
     except Failure as failure:
         before = f"events 0 to {published - 1} were published, and no other"
         told = before if published else "nothing was published"
         raise Failure(f"{failure}; {told}", status=failure.status) from failure
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """An interrupt ends what blocks here; else it would be heard when the task waits next."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is None or isinstance(before, signal.Handlers):
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @asynccontextmanager

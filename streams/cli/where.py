@@ -9,6 +9,7 @@ Not here: running a steward on it (`streams.cli.stewarding`).
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from collections.abc import AsyncIterator, Callable
@@ -158,6 +159,8 @@ async def records(log: LogReader, topic: str, partition: int) -> AsyncIterator[R
         # On Kafka a read may return nothing before the end is reached; on a directory it never
         # waits, since the end lies ahead.
         fetched = await log.read(topic, partition, offset_next=offset, timeout_ms=1_000)
+        # A directory answers at once: without a pause an interrupt would be heard at the end only.
+        await asyncio.sleep(0)
         offset = fetched.offset_next
         for record in fetched.records:
             if record.offset < end:

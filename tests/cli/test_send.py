@@ -177,6 +177,23 @@ def test_a_running_steward_lets_time_pass_and_stops_in_order(
     assert pool("prove", 2, "--data", tmp_path, "--out", tmp_path / "x.proof").status == 0
 
 
+def test_an_interrupt_ends_the_wait_for_events(tmp_path: Path) -> None:
+    """One is enough, though nothing comes on stdin."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sending = subprocess.Popen(
+        command("send", "-", "--data", tmp_path / "d"), cwd=ROOT, stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert sending.stderr is not None
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "d" / "steward.pem").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(0.5)
+    sending.send_signal(signal.SIGINT)
+    assert sending.wait(60) == 3
+    assert sending.stderr.read() == "pool: stopped\n"
+
+
 def test_watching_ends_well_when_it_is_interrupted(
     process: Callable[..., subprocess.Popen[str]], pool: Pool, tmp_path: Path
 ) -> None:
