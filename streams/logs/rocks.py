@@ -5,7 +5,8 @@ What the bytes mean is `streams.logs.layout`.
 1. Always raw: in its default mode the binding unpickles what it reads, so a crafted value would run
    code. `set_loads` and `set_dumps` raise on top of that.
 2. RocksDB tolerates a last write that is cut off, as a killed machine leaves it, and nothing else:
-   damage in the middle of its write-ahead log is an error, not a silent end.
+   damage in the middle of its write-ahead log is an error, not a silent end. What it cannot tell
+   from a cut off write is a damaged length in the last 32 KiB. `streams.logs.wal` looks first.
 3. The binding raises `Exception` with RocksDB's status text. The text is looked at here only.
 4. A reader beside the writer is a RocksDB secondary: its own files go to a temporary directory, and
    it must keep every file open (`max_open_files=-1`), because the writer may delete a file that it
@@ -41,6 +42,7 @@ from rocksdict import (
     WriteOptions,
 )
 
+from streams.logs import wal
 from streams.logs.errors import (
     Damaged,
     DiskFull,
@@ -168,6 +170,7 @@ def open_primary(path: Path, *, create: bool) -> Database:
         raise _trouble(error, path) from error
     options = _options()
     options.create_if_missing(create)
+    _check_logs(path)
     return Database(path, _connect(path, options, AccessType.read_write()))
 
 
@@ -198,6 +201,7 @@ def _connect_beside(path: Path, own_directory: Path, options: Options) -> Rdict:
         before = set(os.listdir(path))
         _link_manifests(path, own_directory)
         try:
+            _check_logs(path)
             _connect(path, options, AccessType.read_only(False), opened=own_directory).close()
             return _connect(path, options, secondary, opened=own_directory)
         except LogTrouble:
@@ -250,6 +254,21 @@ def _options() -> Options:
     table.set_block_cache(Cache(BLOCK_CACHE_BYTES))
     options.set_block_based_table_factory(table)
     return options
+
+
+def _check_logs(path: Path) -> None:
+    """Raises Damaged where RocksDB would not come back from reading (`streams.logs.wal`)."""
+    for file in (*path.glob("*.log"), *path.glob("MANIFEST-*")):
+        try:
+            found = wal.unreadable_record(file)
+        except FileNotFoundError:
+            # The writer has just deleted it.
+            continue
+        except OSError as error:
+            raise _trouble(error, path) from error
+        if found is not None:
+            what = f"{file.name} has a record at {found} of a kind that is not written"
+            raise Damaged(what, where=str(path.parent), todo="restore the directory from a copy")
 
 
 def _require(path: Path) -> None:

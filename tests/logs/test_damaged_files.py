@@ -15,6 +15,8 @@ from streams.logs import layout
 from streams.logs.contract import Entry
 from streams.logs.embedded import EmbeddedLog, EmbeddedReader
 from streams.logs.errors import Damaged, LogTrouble, Remedy
+from streams.logs.wal import BLOCK_BYTES, unreadable_record
+from tests.logs.test_embedded import WRITES_AND_VANISHES, python
 
 RECEIPTS = 60
 BYTES = 500
@@ -71,6 +73,64 @@ async def test_a_table_that_is_missing_or_unreadable_is_no_earlier_log(
     for kind in (EmbeddedReader, EmbeddedLog):
         with pytest.raises(Damaged):
             kind(tmp_path)
+
+
+OPENS = """
+    import sys
+    from pathlib import Path
+    from streams.logs.embedded import EmbeddedLog, EmbeddedReader
+    from streams.logs.errors import Damaged
+    try:
+        {"log": EmbeddedLog, "reader": EmbeddedReader}[sys.argv[2]](Path(sys.argv[1]))
+    except Damaged as damaged:
+        print(damaged)
+"""
+
+
+@pytest.mark.parametrize("kind", ["log", "reader"])
+@pytest.mark.parametrize("name", ["*.log", "MANIFEST-*"])
+async def test_a_record_type_that_rocksdb_loops_on_is_damage(
+    tmp_path: Path, name: str, kind: str
+) -> None:
+    """One bit of a record's type in a log file: in another process, which could be ended."""
+    python(WRITES_AND_VANISHES, str(tmp_path)).communicate(timeout=30)
+    file = max((tmp_path / "log").glob(name), key=lambda path: path.stat().st_size)
+    content = bytearray(file.read_bytes())
+    type_at = 7 + int.from_bytes(content[4:6], "little") + 6
+    content[type_at] ^= 4
+    file.write_bytes(content)
+    opening = python(OPENS, str(tmp_path), kind)
+    try:
+        said, trouble = opening.communicate(timeout=20)
+    finally:
+        opening.kill()
+    assert f"{file.name} has a record at {type_at - 6}" in said, trouble
+
+
+def test_only_the_types_of_a_log_file_are_judged(tmp_path: Path) -> None:
+    """Padding, an unwritten block, and a last record cut off or too long are RocksDB's to judge."""
+
+    def record(length: int, kind: int) -> bytes:
+        return bytes(4) + length.to_bytes(2, "little") + bytes([kind]) + bytes(length)
+
+    block = record(BLOCK_BYTES - 7 - 7 - 3, 1) + record(0, 1)
+    whole = block + b"\5\5\5"
+    table = [
+        (b"", None),
+        (record(10, 1) * 3, None),
+        (record(10, 1) + record(10, 5), 17),
+        (record(10, 8), 0),
+        (whole + record(5, 6), BLOCK_BYTES),
+        (block + bytes(3) + bytes(BLOCK_BYTES) + record(1, 7), 2 * BLOCK_BYTES),
+        (record(10, 1)[:-1] + b"", None),
+        (record(10, 1)[:6], None),
+        (record(10, 1) + b"\0\0\0\0\xff\xff\1" + record(3, 5), None),
+        (record(10, 1) + record(10, 5)[:7], 17),
+    ]
+    file = tmp_path / "000001.log"
+    for content, found in table:
+        file.write_bytes(content)
+        assert unreadable_record(file) == found, content[:40]
 
 
 @pytest.mark.parametrize("topic", [topics.LEDGER, topics.DEAD, topics.HEADS])
