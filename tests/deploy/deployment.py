@@ -51,7 +51,8 @@ def defaulted(text: str) -> str:
 def script_commands(script: str) -> Iterator[list[str]]:
     """The words of each `pool` and `pool-witness` command in a shell script."""
     for line in script.replace("\\\n", " ").splitlines():
-        for part in re.split(r"\|\||&&|[|;]", line.split(" #")[0]):
+        line = re.sub(r"(<<|>)\s*\S+|&$", "", line.split(" #")[0])
+        for part in re.split(r"\|\||&&|[|;]", line):
             words = shlex.split(part.strip().removeprefix("exec "), comments=True)
             if words and Path(words[0]).name in PROGRAMS:
                 yield [Path(words[0]).name, *words[1:]]
@@ -59,7 +60,7 @@ def script_commands(script: str) -> Iterator[list[str]]:
 
 def check(words: list[str]) -> None:
     """Whether a command has its subcommands, its options and no others, and all that it needs."""
-    count = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
+    count = next((n for n, word in enumerate(words) if word.startswith("--")), len(words))
     text = help_of(*words[:count])
     options = dict(_OPTION.findall(text))
     given, rest = set(), iter(words[count:])
