@@ -15,6 +15,7 @@ What a run does is `witness.runner`; what is printed about a store is `witness.s
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import signal
 import sys
@@ -29,6 +30,7 @@ import click
 from schemas.jsonform import dumps_line
 from schemas.keys import did_key
 from schemas.trust import TrustError, parse_trust
+from schemas.visible import visible_lines
 from witness import health, keyfile, showing, store
 from witness.embedded import EmbeddedReader
 from witness.health import Health
@@ -193,7 +195,7 @@ def run(
 
     server = serve(told, port=port, host=host) if port is not None else None
     if server is not None:
-        click.echo(f"health: http://{host}:{server.server_port}/health", err=True)
+        _echo(f"health: http://{host}:{server.server_port}/health", err=True)
     try:
         options = parse_options(kafka_config.read_text()) if kafka_config else {}
         cluster = Cluster(bootstrap=kafka or "", prefix=prefix, options=options)
@@ -217,7 +219,7 @@ def status(state: Path, as_json: bool, verbose: bool) -> None:
         words = "FORKED, halted" if line["forked"] else f"signed {line['closed_at']}"
         _print(line, as_json, f"{line['pool']}: {line['length']} receipts, {words}")
     if not lines:
-        click.echo("nothing signed yet", err=True)
+        _echo("nothing signed yet", err=True)
     if any(line["forked"] for line in lines):
         raise _Answered
 
@@ -295,7 +297,7 @@ def _tell(outcome: Outcome, as_json: bool) -> None:
     elif outcome.kind in (Kind.REFUSED, Kind.NOT_YET):
         reason = f" ({outcome.reason})" if outcome.reason else ""
         words = f"{outcome.kind}{reason}: {outcome.detail}"
-        click.echo(f"{outcome.pool}: head of {outcome.length}: {words}", err=True)
+        _echo(f"{outcome.pool}: head of {outcome.length}: {words}", err=True)
 
 
 def _conclude(found: Sequence[Outcome], forked: Collection[str], as_json: bool) -> None:
@@ -311,11 +313,22 @@ def _conclude(found: Sequence[Outcome], forked: Collection[str], as_json: bool) 
 
 
 def _print(value: Mapping[str, object], as_json: bool, text: str) -> None:
-    click.echo(dumps_line(value) if as_json else text.rstrip())
+    if as_json:
+        click.echo(dumps_line(value))
+    else:
+        _echo(text.rstrip())
+
+
+def _echo(text: str, *, err: bool = False) -> None:
+    """What a pool's producers wrote may be in it, and steers no terminal."""
+    click.echo(visible_lines(text), err=err)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit with its status."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(_run(sys.argv[1:] if arguments is None else arguments))
 
 
@@ -327,16 +340,16 @@ def _run(arguments: Sequence[str]) -> int:
     except _Answered:
         return 1
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
+        _echo(error.format_message(), err=True)
         return 2
     except click.ClickException as error:
-        click.echo(f"pool-witness: {' '.join(error.format_message().split())}", err=True)
+        _echo(f"pool-witness: {' '.join(error.format_message().split())}", err=True)
         return 2
     except (Trouble, OSError) as error:
         if verbose:
             traceback.print_exc()
-        click.echo(f"pool-witness: {' '.join(str(error).split())}", err=True)
+        _echo(f"pool-witness: {' '.join(str(error).split())}", err=True)
         return error.exit_code if isinstance(error, Trouble) else 3
     except (click.Abort, KeyboardInterrupt):
-        click.echo("pool-witness: stopped", err=True)
+        _echo("pool-witness: stopped", err=True)
         return 3

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 
 import click
 
+from schemas.visible import visible, visible_lines
 from streams.cli.decide import decide
 from streams.cli.demo import demo
 from streams.cli.deployment import doctor, topics
@@ -39,7 +40,6 @@ from streams.cli.transfer import export_command, import_command
 from streams.cli.trouble import named, of_system
 from streams.cli.usage import claims, usage
 from streams.cli.verify import audit, verify
-from streams.cli.visible import visible, visible_lines
 from streams.cli.watch import watch
 from streams.logs.errors import LogTrouble, Missing, TooLarge
 from streams.logs.kafka_options import BadConnection

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from schemas.chain import ChainReader
 from schemas.keys import did_key
-from streams.cli.keys import read_key
+from streams.cli.keys import password_option, read_key
 from streams.cli.screen import table
 from streams.cli.session import Answered, Failure, Session, Status, common
 from streams.cli.stewarding import KEY_FILE
@@ -73,11 +73,12 @@ def create(session: Session, where: Where, partitions: int, replicas: int) -> No
 
 @click.command()
 @on_a_log
+@password_option
 @common
 @click.pass_obj
-def doctor(session: Session, where: Where) -> None:
+def doctor(session: Session, where: Where, password_file: Path | None) -> None:
     """Check a deployment, and say what to do about each finding."""
-    findings = asyncio.run(_examined(where))
+    findings = asyncio.run(_examined(where, password_file))
     if session.json:
         for one in findings:
             session.line(
@@ -100,11 +101,11 @@ def doctor(session: Session, where: Where) -> None:
         raise Answered
 
 
-async def _examined(where: Where) -> list[Finding]:
+async def _examined(where: Where, password_file: Path | None) -> list[Finding]:
     if where.data is None:
         return await _on_kafka(where)
     async with where.reader() as log:
-        return [one async for one in _embedded(where.data, log)]
+        return [one async for one in _embedded(where.data, password_file, log)]
 
 
 async def _on_kafka(where: Where) -> list[Finding]:
@@ -119,7 +120,9 @@ async def _on_kafka(where: Where) -> list[Finding]:
         return [*findings, _problem(Check.WITNESS, trouble.where, trouble.what, trouble.todo)]
 
 
-async def _embedded(data: Path, log: LogReader) -> AsyncIterator[Finding]:
+async def _embedded(
+    data: Path, password_file: Path | None, log: LogReader
+) -> AsyncIterator[Finding]:
     """Rule 2."""
     yield _fine(Check.REACHABLE, str(data), "a log is there")
     chains: dict[str, ChainReader] = {}
@@ -145,17 +148,19 @@ async def _embedded(data: Path, log: LogReader) -> AsyncIterator[Finding]:
                     todo="run the steward: pool run",
                 )
     if (data / KEY_FILE).exists():
-        for finding in _key(data / KEY_FILE, chains):
+        for finding in _key(data / KEY_FILE, password_file, chains):
             yield finding
     ends = {name: (chain.length, chain.closed_at_ms) for name, chain in chains.items()}
     for finding in await witness_lag(log, beside=_statements(data), ends=ends):
         yield finding
 
 
-def _key(file: Path, chains: Mapping[str, ChainReader]) -> Iterator[Finding]:
+def _key(
+    file: Path, password_file: Path | None, chains: Mapping[str, ChainReader]
+) -> Iterator[Finding]:
     """Whether the key that a steward here signs with may be read, and is the one due."""
     try:
-        own = read_key(file).public_key
+        own = read_key(file, password_file).public_key
     except Failure as failure:
         yield _problem(Check.SETTINGS, KEY_FILE, str(failure), "mend it before the next start")
         return

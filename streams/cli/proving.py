@@ -20,6 +20,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ from schemas.receipts import Receipt
 from schemas.trust import PoolTrust
 from streams import topics
 from streams.cli.checking import Checker
-from streams.cli.keys import read_key
+from streams.cli.keys import password_option, read_key
 from streams.cli.ledgers import check, ledger
 from streams.cli.outfile import is_stdout, written
 from streams.cli.proofcheck import check_proof_command
@@ -115,6 +116,7 @@ class Found:
     help="[POOL-SEQ.proof, POOL-FROM-TO.proof]",
 )  # fmt: skip
 @click.option("--key", type=_PATH, help="The steward's [DIR/steward.pem, if it is there].")
+@password_option
 @common
 @click.pass_obj
 def prove(
@@ -126,20 +128,24 @@ def prove(
     pool: str | None,
     out: Path | None,
     key: Path | None,
+    password_file: Path | None,
 ) -> None:
     """Write a proof that receipt SEQ is in the ledger, or that it only grew (--from)."""
     if (seq is None) == (old is None) or (new is not None and old is None):
         raise click.UsageError("say what to prove: SEQ, or --from LENGTH [--to LENGTH]")
+    opened = partial(read_key, password_file=password_file)
     found = asyncio.run(_read(session, where, pool, seq))
     objections = found.objections()
     for objection in objections:
         session.warn(f"{objection.ground}, at {objection.length}: {objection.detail}")
     if old is None:
         assert seq is not None
-        proof = _made(session, where, key, lambda signer: _of_receipt(found, seq, signer))
+        proof = _made(session, where, key, opened, lambda signer: _of_receipt(found, seq, signer))
         about: dict[str, Any] = {"seq": seq}
     else:
-        proof = _made(session, where, key, lambda signer: _of_growth(found, old, new, signer))
+        proof = _made(
+            session, where, key, opened, lambda signer: _of_growth(found, old, new, signer)
+        )
         about = {"from": old, "to": new or _length_of(members_of(proof)["new"])}
     rfc9942 = "path" not in members_of(proof)
     if key is not None and not rfc9942:
@@ -206,14 +212,18 @@ def _of_growth(found: Found, old: int, new: int | None, signer: SeedSigner | Non
 
 
 def _made(
-    session: Session, where: Where, key: Path | None, make: Callable[[SeedSigner | None], bytes]
+    session: Session,
+    where: Where,
+    key: Path | None,
+    opened: Callable[[Path], SeedSigner],
+    make: Callable[[SeedSigner | None], bytes],
 ) -> bytes:
     """The proof, with the steward's key where that is at hand (rule 2). Raises Failure."""
     lying = None if where.data is None else where.data / KEY_FILE
     file = key or (lying if lying is not None and lying.exists() else None)
     try:
         try:
-            return make(None if file is None else read_key(file))
+            return make(None if file is None else opened(file))
         except ProofError as error:
             if key is not None or error.reason is not ProofFault.SIGNATURE:
                 raise

@@ -2,7 +2,7 @@
 
 Not here: JSON (`streams.cli.session`).
 
-1. Every string is made visible before it is laid out, whoever wrote it (`streams.cli.visible`).
+1. Every string is made visible before it is laid out, whoever wrote it (`schemas.visible`).
 2. Markup is for what this program says itself. A line that is said, a table's cell and a listing's
    have none: a claim may be called `[/]`.
 """
@@ -20,8 +20,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from schemas.visible import visible, visible_lines
 from streams.cli.trouble import named
-from streams.cli.visible import visible, visible_lines
 
 WIDTH_OFF_TERMINAL = 160
 """Columns of a table that no terminal bounds."""

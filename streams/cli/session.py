@@ -2,7 +2,7 @@
 
 1. stdout carries the answer: a table for a person or, with `--json`, one JSON object a line and
    nothing else. Progress, notes and warnings go to stderr.
-2. Text for people is made visible (`streams.cli.visible`), whoever wrote it: here and in
+2. Text for people is made visible (`schemas.visible`), whoever wrote it: here and in
    `streams.cli.screen`, and nowhere else is anything printed.
 3. A command that cannot do what was asked raises `Failure` with one line: what, where, what to do;
    the exit status says whose turn it is. 0 done, 1 the answer is no, 2 wrong use or bad input,
@@ -27,9 +27,9 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from schemas.jsonform import dumps_line, to_json
+from schemas.visible import visible
 from streams.cli.screen import console, say
 from streams.cli.trouble import named
-from streams.cli.visible import visible
 
 Command = TypeVar("Command", bound=Callable[..., object])
 

@@ -21,6 +21,7 @@ from schemas.chain import Broken, ChainReader
 from streams.cli.checking import Checker, Verdict
 from streams.cli.ledgers import check, ledger, read_file
 from streams.cli.outfile import is_stdout, written
+from streams.cli.screen import say
 from streams.cli.session import Failure, Session, Status, common
 from streams.cli.statements import gather
 from streams.cli.where import Where, on_a_log
@@ -72,7 +73,7 @@ def _report(
 ) -> None:
     session.answer(
         {"pool": pool, "length": length, "head": head, "file": str(file), **beside},
-        lambda out: out.print(_line(pool, length, head), soft_wrap=True),
+        lambda out: say(out, _line(pool, length, head)),
     )
 
 

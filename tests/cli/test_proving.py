@@ -10,6 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from schemas import cbor
 from schemas.cbor import split_sequence
@@ -182,6 +188,24 @@ def test_a_key_that_merely_lies_there_is_warned_of(pool: Pool, data: Path, tmp_p
     assert "no RFC 9942 receipt" in outcome.err
     answer = pool("check-proof", out, "--trust", data / "trust.toml", "--json").answer
     assert (answer["ok"], answer["grade"]) == (True, "witnessed")
+
+
+def test_an_encrypted_key_signs_with_its_password(pool: Pool, data: Path, tmp_path: Path) -> None:
+    """`--password-file` opens the key that lies there, for the doctor too."""
+    there, out, word = tmp_path / "there", tmp_path / "x.proof", tmp_path / "word"
+    shutil.copytree(data, there)
+    word.write_text("secret\n")
+    key = load_pem_private_key((there / "steward.pem").read_bytes(), None)
+    hidden = BestAvailableEncryption(b"secret")
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, hidden)
+    (there / "steward.pem").write_bytes(pem)
+    refused = pool("prove", 188, "--data", there, "--out", out)
+    assert (refused.status, out.exists()) == (2, False)
+    assert "--password-file" in refused.err
+    given = ("--data", there, "--password-file", word)
+    assert pool("prove", 188, *given, "--out", out, "--json").answer["rfc9942"] is True
+    levels = {one["where"]: one["level"] for one in pool("doctor", *given, "--json").lines}
+    assert levels["steward.pem"] == "fine"
 
 
 def test_what_convicts_the_steward_is_told_beside_a_proof(

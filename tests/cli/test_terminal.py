@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from schemas.visible import visible, visible_lines
 from streams.cli.trouble import of_system
-from streams.cli.visible import visible, visible_lines
 from tests.cli.calling import ROOT, Pool, command
 
 STEERING = ["\x1b]0;pwn\x07", "\x1b[31m", "a\nb", "\x9b31m", "\u202eevil", "\u2066x", "\x7f"]

@@ -286,6 +286,19 @@ def test_a_new_key_of_another_tool_is_taken_once(tmp_path: Path) -> None:
     assert not (tmp_path / "second.db").exists()
 
 
+def test_what_is_printed_steers_no_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A path or a pool's name is spelled out like everything else that others chose."""
+    state = tmp_path / "\x1b[31mw.db"
+    line = ["init", "--key", str(tmp_path / "w.pem"), "--state", str(state)]
+    assert ended(line) == 0
+    assert ended(line) == 2
+    said = capsys.readouterr()
+    assert "\\u001b[31mw.db" in said.out and "\\u001b[31mw.db" in said.err
+    assert "\x1b" not in said.out + said.err
+
+
 def test_init_makes_no_key_beside_an_existing_store(tmp_path: Path) -> None:
     """A refused `init` leaves no new key behind."""
     state = new_state(tmp_path)

@@ -1,7 +1,7 @@
 """Text as a terminal may have it: what would steer a terminal, or reorder a line, is spelled out.
 
 What tenants wrote (ids, classes, names) is in answers and in errors. Every text on its way to a
-person passes here, once: `session` calls it where it prints, `main` for the last line.
+person passes here, once, where it is printed.
 
 1. Spelled as in JSON, `\\u001b`: the controls C0, DEL and C1, the line and paragraph separators,
    the marks and overrides that change the direction of text, and halves of surrogate pairs.
