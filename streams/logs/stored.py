@@ -205,7 +205,12 @@ class EmbeddedReader(Stored):
 
     def __init__(self, directory: Path) -> None:
         path = directory / LOG_DIRECTORY
-        super().__init__(directory, rocks.open_secondary(path))
+        database = rocks.open_secondary(path)
+        try:
+            super().__init__(directory, database)
+        except BaseException:
+            database.close()
+            raise
 
     async def end(self, topic: str, partition: int) -> int:
         """The offset after the last record written so far."""

@@ -191,6 +191,24 @@ async def test_a_reader_touches_no_file(tmp_path: Path) -> None:
         await log.close()
 
 
+async def test_a_reader_that_is_refused_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own directory goes with it, whatever it was refused for."""
+    (tmp_path / "own").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "own"))
+    log = EmbeddedLog(tmp_path)
+    log._database.write([(layout.FORMAT_KEY, b"no format")])
+    with pytest.raises(Damaged):
+        EmbeddedReader(tmp_path)
+    await log.close()
+    manifest = max((tmp_path / "log").glob("MANIFEST-*"))
+    flip(manifest, manifest.stat().st_size // 2)
+    with pytest.raises(Damaged):
+        EmbeddedReader(tmp_path)
+    assert os.listdir(tmp_path / "own") == []
+
+
 READS = """
     import asyncio, sys
     from pathlib import Path
