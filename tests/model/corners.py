@@ -1,13 +1,13 @@
 """Scripts that lead to states which a random sequence seldom meets; their numbers vary a little.
 
-Not handled here: what comes between and after: `generate.py` mixes other events in.
+Not handled here: more of them about reclaims and guards (`corners_reclaim.py`), and what comes
+between and after: `generate.py` mixes other events in.
 
 Each script is the beginning of a sequence; `after` in an event is the time since the last one.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -184,7 +184,7 @@ def spared_in_order(rng: Random) -> Script:
     ]
 
 
-SCRIPTS: list[Callable[[Random], Script]] = [
+CORNERS: list[Callable[[Random], Script]] = [
     late_for_a_lost_leaf,
     reclaimed_joules,
     cut_plan,
@@ -194,14 +194,3 @@ SCRIPTS: list[Callable[[Random], Script]] = [
     awaiting_together,
     spared_in_order,
 ]
-
-
-def script(rng: Random) -> Script:
-    """One of the scripts; now and then an event left out or two exchanged."""
-    events = [copy.deepcopy(event) for event in rng.choice(SCRIPTS)(rng)]
-    if rng.random() < 0.3:
-        del events[rng.randrange(1, len(events))]
-    if rng.random() < 0.3:
-        at = rng.randrange(1, len(events) - 1)
-        events[at], events[at + 1] = events[at + 1], events[at]
-    return events

@@ -27,6 +27,7 @@ from typing import Any
 from .generate import PROFILES, run
 from .pool_model import Model
 from .shrink import shrink
+from .sieges import SIEGES
 
 Event = dict[str, Any]
 Decisions = list[dict[str, Any]]
@@ -181,7 +182,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.model.differential")
     parser.add_argument("--seeds", default="0:50", help="FIRST:END")
     parser.add_argument("--length", type=int, default=120, help="events a sequence")
-    parser.add_argument("--profile", default="all", choices=[*PROFILES, "all"])
+    parser.add_argument("--profile", default="all", choices=[*PROFILES, *SIEGES, "all"])
     parser.add_argument("--command", help="such as '.venv/bin/pool decide --json'")
     parser.add_argument("--failures", type=int, default=1, help="stop after so many, a profile")
     parser.add_argument("--shrink-seconds", type=float, default=60.0, help="0: do not shrink")
@@ -196,7 +197,7 @@ def main(arguments: list[str] | None = None) -> int:
     other: Implementation = kernel_decisions
     if args.command:
         other = partial(command_decisions, args.command.split())
-    profiles = PROFILES if args.profile == "all" else (args.profile,)
+    profiles = (*PROFILES, *SIEGES) if args.profile == "all" else (args.profile,)
     failures = sum(compare(profile, seeds, other, args) for profile in profiles)
     return 1 if failures else 0
 

@@ -6,6 +6,7 @@ along only so that most events speak of claims that exist and are in a state tha
 Profiles: `general`; `reclaim` (tight guarantees, much borrowing, progress, readings); `starve`
 (early starvation, big gangs, long queues); `meter` (readings, settlement, idleness); `faults`
 (malformed events, repeats, numbers out of range); `corners` (scripts to states seldom met, and on).
+Those of `sieges.py`, fewer kinds of event in contended pools, are slower: the model adds up more.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from . import sieges
 from .shapes import STEWARD, Event, TreeMaker, broken_policy, changed_tree, policy
+from .sieges import SIEGES
 from .spoil import as_strings, outside, spoilt
+from .walks import Walk
 from .workload import Workload
 
 PROFILES = ("general", "reclaim", "starve", "meter", "faults", "corners")
@@ -79,8 +83,10 @@ def generate(seed: int, length: int, profile: str) -> list[Event]:
     return run(seed, length, profile).events
 
 
-def run(seed: int, length: int, profile: str) -> Maker:
+def run(seed: int, length: int, profile: str) -> Maker | Walk:
     """The maker of `length` events, with the model's answers to them."""
+    if profile in SIEGES:
+        return sieges.run(seed, length, profile)
     maker = Maker(Random(f"{profile}:{seed}"), profile, length)
     while len(maker.events) < length:
         maker.step()

@@ -20,6 +20,9 @@ from .differential import (
 )
 from .generate import PROFILES, generate, run
 from .pool_model import Model
+from .sieges import SIEGES
+from .sieges import run as besieged
+from .walks import Walk
 
 KINDS = {
     "pool.opened", "tree.set", "policy.set", "pool.archived", "period.opened", "steward.rotated",
@@ -65,7 +68,46 @@ def test_every_kind_and_reason_is_reached() -> None:
     assert reasons == REASONS
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+def test_sieges_reach_what_is_seldom() -> None:
+    """A few of them order three victims at once, measured ones, and for one claimant twice."""
+    reached: set[str] = set()
+    for profile in SIEGES:
+        for seed in range(4):
+            reached |= found_in(besieged(seed, 80, profile))
+    assert reached == {
+        "three at once", "measured", "once more", "spared", "guard of an inner node",
+        "held at its leaf", "four levels", "four resources",
+    }  # fmt: skip
+
+
+def found_in(walk: Walk) -> set[str]:
+    """What of that one walk has."""
+    found: set[str] = set()
+    ordered: list[str] = []
+    tree = walk.pool.tree
+    parents = {node.rpartition("/")[0] for node in tree}
+    for decisions in walk.answers:
+        orders = [one for one in decisions if one["kind"] == "claim.preempting"]
+        claimants = [one["for"] for one in orders]
+        told = {
+            "three at once": any(claimants.count(name) > 2 for name in claimants),
+            "measured": any(one["basis"] == "measured" for one in orders),
+            "once more": any(name in ordered for name in claimants),
+            "spared": any(one["kind"] == "claim.spared" for one in decisions),
+            "guard of an inner node": any(one.get("scope") in parents for one in decisions),
+            "held at its leaf": any(
+                one.get("reason") == "starved-ahead" and one["node"] not in ("/", *parents)
+                for one in decisions
+            ),
+            "four levels": any(node.count("/") == 3 for node in tree),
+            "four resources": len(walk.pool.resources) == 4,
+        }
+        found |= {name for name, true in told.items() if true}
+        ordered += claimants
+    return found
+
+
+@pytest.mark.parametrize("profile", [*PROFILES, *SIEGES])
 def test_same_seed_same_sequence(profile: str) -> None:
     """A seed, a length and a profile name one sequence."""
     events = generate(3, 60, profile)
@@ -74,10 +116,10 @@ def test_same_seed_same_sequence(profile: str) -> None:
     assert events != generate(4, 60, profile)
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", [*PROFILES, *SIEGES])
 def test_books_add_up(profile: str) -> None:
     """Each node uses what its children use, devices stay within capacity, `seq` has no hole."""
-    for seed in range(3):
+    for seed in range(1 if profile in SIEGES else 3):
         model = Model()
         written = dict.fromkeys(("p", "q"), 0)
         for event in generate(seed, 80, profile):

@@ -9,9 +9,9 @@ from random import Random
 from typing import Any
 
 from .books import Claim, Pool, usage
-from .corners import script
 from .parse import GRADES
 from .pool_model import Model
+from .scripts import script
 from .shapes import Event
 
 FAVOURED = ("reclaim", "starve")
