@@ -51,7 +51,7 @@ def defaulted(text: str) -> str:
 def script_commands(script: str) -> Iterator[list[str]]:
     """The words of each `pool` and `pool-witness` command in a shell script."""
     for line in script.replace("\\\n", " ").splitlines():
-        line = re.sub(r"(<<|>)\s*\S+|&$", "", line.split(" #")[0])
+        line = re.sub(r"(<<|2?>)\s*\S+|&$", "", line.split(" #")[0])
         for part in re.split(r"\|\||&&|[|;]", line):
             words = shlex.split(part.strip().removeprefix("exec "), comments=True)
             if words and Path(words[0]).name in PROGRAMS:

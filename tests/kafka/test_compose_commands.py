@@ -91,9 +91,9 @@ class Machine:
         """Make the token file as the text says; what opens the door."""
         made = subprocess.run(
             [BIN / "pool", "token", "me", "--role", "admin"], capture_output=True, text=True
-        ).stdout.splitlines()
-        (self.directory / "tokens.toml").write_text("\n".join(made[1:]))
-        return made[0].removeprefix("# ")
+        )
+        (self.directory / "tokens.toml").write_text(made.stdout)
+        return made.stderr.split()[-1]
 
 
 def ask(url: str, token: str | None = None, body: Any = None) -> tuple[int, bytes]:
