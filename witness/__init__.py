@@ -6,8 +6,8 @@ What a countersignature means, and what to do when a witness cries fork, is in t
 1. `feed`, `follow`, `inquest`, `outcome`: the algorithm for one pool, without I/O or clock.
 2. `leaves`, `record`, `store`: what is kept, and how it is kept durably.
 3. `witness`: check, sign, persist, and only then let the signature out.
-4. `sources`, `embedded`, `kafka`, `publish`: reading logs, and where statements go.
-5. `runner`, `health`, `cli`: the service around it.
+4. `sources`, `embedded`, `beside`, `kafka`, `outbox`: reading logs, and where statements go.
+5. `runner`, `health`, `cli`, `main`: the service around it.
 
 Profile: §6.7 to §6.10.
 """

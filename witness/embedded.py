@@ -1,32 +1,28 @@
 """Following an embedded log: a RocksDB directory that a steward's process writes, read beside it.
 
 Its layout is described in `streams/logs/layout.py`, and written down here again, because nothing of
-`streams` is imported. Statements go to a file beside it: `witness.outbox`.
+`streams` is imported. Statements go to a file beside it: `witness.outbox`. How RocksDB is opened so
+that nothing is changed in `DIR/log/`, and no damage there passes for an end, is `witness.beside`.
 
-1. `DIR/log/` is opened as a RocksDB secondary, raw, with this reader's own files elsewhere. It
-   changes nothing there, and needs the writer's permission for nothing.
-2. A record's key: topic code (1 byte), partition (4), offset (8), big-endian. Its value: content
+1. A record's key: topic code (1 byte), partition (4), offset (8), big-endian. Its value: content
    type (1 byte; 255: a length byte and text follow), 16 bytes of times, length of the key (2 bytes,
    65535: none), the key, number of headers (1), for each a length (2) and name and a length (4) and
    value; the rest is the record's value. Key 0xF1 holds the format (1 byte: 1) and the number of
    partitions (4).
-3. Values are bytes and are never unpickled: raw mode, and loaders that raise.
-4. The directory may be replaced while it is open. A look that fails opens it anew.
-
-Source: rocksdict 0.3.29; RocksDB's wiki "Read-only and secondary instances".
+2. What a witness reads has every offset: one that is missing below another is damage.
+3. The directory may be replaced while it is open. A look that fails opens it anew.
+4. After trouble the next call opens the directory anew, so it is over once the log can be read.
+   What is damaged meanwhile is found where it is read, or by the next that opens the directory.
 """
 
 from __future__ import annotations
 
 import asyncio
-import shutil
 import struct
-import tempfile
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Final
 
-from rocksdict import AccessType, Options, Rdict
-
+from witness.beside import Beside
 from witness.sources import HEADS, LEDGER, READ_BYTES_MAX, READ_MAX, WITNESS, Batch, LogRecord
 from witness.trouble import Reason, Trouble
 
@@ -43,17 +39,16 @@ _OTHER_CONTENT: Final = 255
 
 
 class EmbeddedReader:
-    """A reader of `directory`. Raises Trouble: `log-missing`, `log-damaged`."""
+    """A reader of `directory`. Raises Trouble: `log-damaged`, `log-unavailable`.
+
+    `log-missing` is raised at the start alone: what was there may be about to be put back.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._own = Path(tempfile.mkdtemp(prefix="pool-witness-"))
-        self._database: Rdict | None = None
-        try:
-            self._partitions = self._read_format()
-        except BaseException:
-            self._shut()
-            raise
+        self._database: Beside | None = None
+        self._partitions = 0
+        self._open()
 
     @property
     def where(self) -> str:
@@ -67,17 +62,13 @@ class EmbeddedReader:
     async def end(self, topic: str, partition: int) -> int:
         """The offset after the last record, as of a new look."""
         self._look()
+        database = self._open()
         try:
-            cursor = self._open().iter()
-            cursor.seek_for_prev(_KEY.pack(_CODES[topic], partition, 2**64 - 1))
-            cursor.status()
-            found: Any = cursor.key() if cursor.valid() else b""
-            key = bytes(found)
+            key = database.last_key(_KEY.pack(_CODES[topic], partition, 2**64 - 1))
         except Exception as error:
-            raise self._damaged(str(error)) from error
-        if not key.startswith(_prefix(topic, partition)):
-            return 0
-        return int(_KEY.unpack(key)[2]) + 1
+            what = f"the end of {topic}/{partition} cannot be read: {error}"
+            raise self._damaged(what) from error
+        return int(_KEY.unpack(key)[2]) + 1 if key.startswith(_prefix(topic, partition)) else 0
 
     async def read(
         self,
@@ -99,84 +90,85 @@ class EmbeddedReader:
 
     async def close(self) -> None:
         """Release the directory."""
-        self._shut()
+        self._forget()
 
     def _scan(self, topic: str, partition: int, offset_next: int, max_records: int) -> Batch:
-        prefix = _prefix(topic, partition)
+        prefix, place = _prefix(topic, partition), f"{topic}/{partition}"
         records: list[LogRecord] = []
-        size = 0
+        size, due = 0, offset_next
+        database = self._open()
         try:
-            first = _KEY.pack(_CODES[topic], partition, offset_next)
-            pairs: Any = self._open().items(from_key=first)
-            for key, stored in pairs:
+            for key, stored in database.pairs_from(_KEY.pack(_CODES[topic], partition, due)):
                 if not key.startswith(prefix) or len(records) >= max_records:
                     break
-                records.append(_record(bytes(key), bytes(stored)))
+                record = _record(key, stored)
+                if record.offset != due:
+                    raise ValueError(f"the next record is {record.offset}")
+                records.append(record)
+                due += 1
                 size += len(stored)
                 if size > READ_BYTES_MAX:
                     break
         except Exception as error:
-            raise self._damaged(str(error)) from error
-        after = records[-1].offset + 1 if records else offset_next
-        return Batch(tuple(records), after)
+            what = f"{place} cannot be read on from offset {due}: {error}"
+            raise self._damaged(what) from error
+        return Batch(tuple(records), due)
 
     def _look(self) -> None:
         """See what was written since; a directory that cannot be caught up with is opened anew."""
+        database = self._open()
         try:
-            self._open().try_catch_up_with_primary()
+            database.look()
         except Exception:
-            self._reopen()
+            self._forget()
+            self._open()
 
-    def _reopen(self) -> None:
-        self._forget()
-        if self._read_format() != self._partitions:
-            raise self._damaged("the number of partitions changed")
-
-    def _open(self) -> Rdict:
+    def _open(self) -> Beside:
         if self._database is None:
             self._database = self._connect()
+            try:
+                stored = self._database.get(_FORMAT_KEY)
+            except Exception as error:
+                raise self._damaged(str(error)) from error
+            if stored is None:
+                todo = "if it is new, start its steward once, or else have it restored"
+                raise self._missing("an empty log", todo)
+            if len(stored) != _FORMAT.size or stored[0] != 1:
+                raise self._damaged("not a format that this version knows")
+            partitions = int(_FORMAT.unpack(stored)[1])
+            if self._partitions not in (0, partitions):
+                raise self._damaged("the number of partitions changed")
+            self._partitions = partitions
         return self._database
 
-    def _connect(self) -> Rdict:
+    def _connect(self) -> Beside:
         path = self._directory / LOG_DIRECTORY
-        # RocksDB's binding would create the directory before it fails to find a database in it.
         if not (path / "CURRENT").is_file():
-            todo = "name a directory that holds an embedded log"
-            raise Trouble(Reason.LOG_MISSING, "no log", where=self.where, todo=todo)
-        options = Options(raw_mode=True)
-        options.set_max_open_files(-1)
-        own = tempfile.mkdtemp(dir=self._own)
+            raise self._missing("no log", "name a directory that holds an embedded log")
         try:
-            database = Rdict(str(path), options, access_type=AccessType.secondary(own))
+            return Beside(path)
+        except OSError as error:
+            todo = "see to the permissions, and to the space for temporary files ($TMPDIR)"
+            raise self._trouble(Reason.LOG_UNAVAILABLE, str(error), todo) from error
         except Exception as error:
             raise self._damaged(str(error)) from error
-        database.set_loads(_never)
-        database.set_dumps(_never)
-        return database
-
-    def _read_format(self) -> int:
-        stored: Any = self._open().get(_FORMAT_KEY)
-        if stored is None:
-            todo = "start its steward once"
-            raise Trouble(Reason.LOG_MISSING, "an empty log", where=self.where, todo=todo)
-        value = bytes(stored)
-        if len(value) != _FORMAT.size or value[0] != 1:
-            raise self._damaged("not a format that this version knows")
-        return int(_FORMAT.unpack(value)[1])
 
     def _forget(self) -> None:
         if self._database is not None:
             self._database.close()
             self._database = None
 
-    def _shut(self) -> None:
-        self._forget()
-        shutil.rmtree(self._own, ignore_errors=True)
+    def _missing(self, what: str, todo: str) -> Trouble:
+        reason = Reason.LOG_UNAVAILABLE if self._partitions else Reason.LOG_MISSING
+        return self._trouble(reason, what, todo)
 
     def _damaged(self, what: str) -> Trouble:
-        self._forget()
         todo = "it is tried again; if it stays, have the directory restored"
-        return Trouble(Reason.LOG_DAMAGED, what, where=self.where, todo=todo)
+        return self._trouble(Reason.LOG_DAMAGED, what, todo)
+
+    def _trouble(self, reason: Reason, what: str, todo: str) -> Trouble:
+        self._forget()
+        return Trouble(reason, what, where=self.where, todo=todo)
 
 
 def _prefix(topic: str, partition: int) -> bytes:
@@ -199,7 +191,3 @@ def _record(key: bytes, stored: bytes) -> LogRecord:
     if at > len(stored):
         raise ValueError("a record that ends early")
     return LogRecord(int(_KEY.unpack(key)[2]), pool, stored[at:])
-
-
-def _never(_value: Any) -> NoReturn:
-    raise AssertionError("the raw mode of the database is off")

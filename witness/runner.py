@@ -64,7 +64,10 @@ class _Stuck:
 
 
 class Runner:
-    """Follows every partition of a log for one witness. `hear` is told every outcome."""
+    """Follows every partition of a log for one witness.
+
+    `hear` is told every outcome, `complain` all trouble that is tried again.
+    """
 
     def __init__(
         self,
@@ -74,6 +77,7 @@ class Runner:
         *,
         health: Health | None = None,
         hear: Callable[[Outcome], None] = lambda outcome: None,
+        complain: Callable[[Trouble], None] = lambda trouble: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._witness = witness
@@ -81,6 +85,7 @@ class Runner:
         self._publisher = publisher
         self.health = health or Health()
         self._hear = hear
+        self._complain = complain
         self._clock = clock
         self._partitions: list[Partition] = []
         self._outgoing: list[tuple[str, bytes]] = []
@@ -125,6 +130,7 @@ class Runner:
                 if trouble.reason not in _TRIED_AGAIN:
                     raise
                 self.health.trouble(trouble.reason, str(trouble))
+                self._complain(trouble)
                 pause = min(RETRY_S_MAX, max(1.0, pause * 2))
             await _wait(stop, pause)
         self._note(force=True)
