@@ -1,5 +1,5 @@
 """`python -m witness`: the same as `pool-witness`."""
 
-from witness.cli import main
+from witness.main import main
 
 main()

@@ -70,7 +70,18 @@ _password = click.option(
 )
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Group(click.Group):
+    """The commands; click would print a blank line about an interrupt that it sees."""
+
+    def invoke(self, context: click.Context) -> object:
+        """See `Group`."""
+        try:
+            return super().invoke(context)
+        except KeyboardInterrupt:
+            raise click.Abort from None
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="pool", prog_name="pool-witness")
 def cli() -> None:
     """Countersign pools' ledgers that only grow; keep proof when one does not."""
@@ -262,19 +273,23 @@ async def _follow(
 ) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    reader: Reader
-    publisher: Publisher
-    if data is not None:
-        reader, publisher = EmbeddedReader(data), Outbox(data, witness.public_key)
+    if once:
+        # There is no round to wait for: both end it as Python has Ctrl-C end a task.
+        loop.add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
     else:
-        reader, publisher = KafkaReader(cluster), KafkaPublisher(cluster)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+    reader: Reader = KafkaReader(cluster) if data is None else EmbeddedReader(data)
     try:
-        runner = Runner(witness, reader, publisher, health=told, hear=hear)
-        await (runner.once() if once else runner.run(stop))
+        publisher: Publisher = (
+            KafkaPublisher(cluster) if data is None else Outbox(data, witness.public_key)
+        )
+        try:
+            runner = Runner(witness, reader, publisher, health=told, hear=hear, complain=_complain)
+            await (runner.once() if once else runner.run(stop))
+        finally:
+            await publisher.close()
     finally:
-        await publisher.close()
         await reader.close()
 
 
@@ -319,6 +334,10 @@ def _print(value: Mapping[str, object], as_json: bool, text: str) -> None:
         _echo(text.rstrip())
 
 
+def _complain(trouble: Trouble | OSError) -> None:
+    _echo(f"pool-witness: {' '.join(str(trouble).split())}", err=True)
+
+
 def _echo(text: str, *, err: bool = False) -> None:
     """What a pool's producers wrote may be in it, and steers no terminal."""
     click.echo(visible_lines(text), err=err)
@@ -348,8 +367,9 @@ def _run(arguments: Sequence[str]) -> int:
     except (Trouble, OSError) as error:
         if verbose:
             traceback.print_exc()
-        _echo(f"pool-witness: {' '.join(str(error).split())}", err=True)
+        _complain(error)
         return error.exit_code if isinstance(error, Trouble) else 3
     except (click.Abort, KeyboardInterrupt):
-        _echo("pool-witness: stopped", err=True)
+        # Over the ^C that a terminal shows.
+        click.echo("\r" * sys.stderr.isatty() + "pool-witness: stopped", err=True)
         return 3
