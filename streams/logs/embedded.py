@@ -25,7 +25,7 @@ from typing import Final
 from streams import faults, topics
 from streams.logs import layout, limits, rocks
 from streams.logs.contract import Entry, Headers, Outgoing, Position
-from streams.logs.errors import Fenced, Misconfigured
+from streams.logs.errors import Damaged, Fenced, Misconfigured
 from streams.logs.stored import LOG_DIRECTORY, EmbeddedReader, Stored
 
 __all__ = ["SNAPSHOT_DIRECTORY", "EmbeddedLog", "EmbeddedReader", "EmbeddedWriter", "clock_ms"]
@@ -37,6 +37,23 @@ MAX_PARTITIONS: Final = 1024
 def clock_ms() -> int:
     """The machine's clock in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
+
+
+def _refuse_nameless_tables(path: Path) -> None:
+    """Raises Damaged where there are tables and no log, as after damage to RocksDB's manifest.
+
+    Opened for writing such a directory would be a new log, and its tables would be deleted.
+    """
+    if not any(path.glob("*.sst")):
+        return
+    seen = rocks.open_secondary(path)
+    try:
+        known = seen.get(layout.FORMAT_KEY) is not None
+    finally:
+        seen.close()
+    if not known:
+        what = "there are tables, and nothing says that they are a log's"
+        raise Damaged(what, where=str(path.parent), todo="restore the directory from a copy")
 
 
 class EmbeddedLog(Stored):
@@ -55,6 +72,7 @@ class EmbeddedLog(Stored):
         clock: Callable[[], int] = clock_ms,
     ) -> None:
         path = directory / LOG_DIRECTORY
+        _refuse_nameless_tables(path)
         database = rocks.open_primary(path, create=create)
         try:
             if database.get(layout.FORMAT_KEY) is None:

@@ -75,6 +75,33 @@ async def test_a_table_that_is_missing_or_unreadable_is_no_earlier_log(
             kind(tmp_path)
 
 
+async def test_tables_that_no_manifest_names_are_no_new_log(tmp_path: Path) -> None:
+    """The length of the manifest's record of a table, damaged, passes for a write that was cut off.
+
+    To RocksDB the log is empty then: opened for writing its tables would be deleted.
+    """
+    await written(tmp_path, tables=1)
+    log = tmp_path / "log"
+    manifest = log / (log / "CURRENT").read_text().strip()
+    content = bytearray(manifest.read_bytes())
+    table = next(log.glob("*.sst"))
+    starts = [0]
+    while starts[-1] < len(content):
+        starts.append(starts[-1] + _record_bytes(content, starts[-1]))
+    longest = max(starts[:-1], key=lambda start: _record_bytes(content, start))
+    content[longest + 5] ^= 1
+    manifest.write_bytes(content)
+    before = table.read_bytes()
+    with pytest.raises(Damaged, match="there are tables"):
+        EmbeddedLog(tmp_path)
+    assert table.read_bytes() == before
+
+
+def _record_bytes(content: bytearray, at: int) -> int:
+    """The bytes of a record of RocksDB's log format: checksum, length, type, content."""
+    return 7 + int.from_bytes(content[at + 4 : at + 6], "little")
+
+
 OPENS = """
     import sys
     from pathlib import Path
