@@ -194,7 +194,7 @@ def test_any_value_in_any_field_is_decided(value: Any, kind: str, name: str) -> 
     ],
 )
 def test_text_that_is_no_utf_8_is_malformed_without_a_field(value: dict[str, Any]) -> None:
-    """JSON can spell half a surrogate pair: no core can hold it. A pool whose name is text is told."""
+    """JSON spells half a surrogate pair: no core can hold it. A pool whose name is text is told."""
     event = parse_event(value, from_json=True)
     assert isinstance(event, Malformed)
     assert (event.pool, event.field) == ("p" if value["pool"] == "p" else None, None)
