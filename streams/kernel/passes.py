@@ -151,7 +151,8 @@ def _tier_0_trials(run: Run, leaf: Node) -> bool:
 def _tier_1_trials(run: Run, leaf: Node) -> bool:
     """Try a leaf's claims of tier 1, none starved, in order; True once one is admitted.
 
-    In vain they change nothing, so those that exceed a bound are left out.
+    In vain they change nothing, so those that exceed a bound are left out, and those that may not
+    borrow at all.
     """
     state = run.state
     admissions = state.admissions
@@ -167,10 +168,10 @@ def _tier_1_trials(run: Run, leaf: Node) -> bool:
 
 
 def _heads(state: PoolState, leaf: Node, *, tier_1: bool) -> list[tuple[Place, Claim, Shape]]:
-    """The first untried claim of each shape of that tier, none starved, in order."""
+    """The first untried claim of each shape of that tier that may start, none starved, in order."""
     heads = []
     for shape in leaf.queue.values():
-        if shape.borrows() == tier_1:
+        if (shape.may_borrow or not tier_1) and shape.borrows() == tier_1:
             entry = shape.next_untried(state.rounds)
             if entry is not None:
                 heads.append(((entry[0], entry[1]), entry[2], shape))

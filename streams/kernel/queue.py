@@ -63,13 +63,22 @@ class Shape:
     `tried_round` and `tried_upto`: in that round every entry up to that place counts as tried.
     """
 
-    __slots__ = ("asks", "demand", "entries", "guess", "key", "leaf", "tried_round", "tried_upto")
+    __slots__ = (
+        "asks",
+        "demand",
+        "entries",
+        "key",
+        "leaf",
+        "may_borrow",
+        "tried_round",
+        "tried_upto",
+    )
 
     def __init__(self, leaf: Node, key: ShapeKey) -> None:
         self.leaf = leaf
         self.key = key
         self.demand = key[0]
-        self.guess = key[1]
+        self.may_borrow = key[2] and not key[1]
         self.asks = asked(key[0])
         self.entries: list[Entry] = []
         self.tried_round = 0
