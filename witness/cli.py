@@ -71,14 +71,25 @@ _password = click.option(
 
 
 class _Group(click.Group):
-    """The commands; click would print a blank line about an interrupt that it sees."""
+    """The commands; click would print a blank line about an interrupt that it sees.
+
+    `hears`: outside a command an interrupt ends the process (`witness.main`).
+    """
+
+    hears = False
 
     def invoke(self, context: click.Context) -> object:
         """See `Group`."""
+        outside = signal.getsignal(signal.SIGINT)
         try:
+            if self.hears:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
             return super().invoke(context)
         except KeyboardInterrupt:
             raise click.Abort from None
+        finally:
+            if self.hears:
+                signal.signal(signal.SIGINT, outside)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -343,8 +354,9 @@ def _echo(text: str, *, err: bool = False) -> None:
     click.echo(visible_lines(text), err=err)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None, *, hears: bool = False) -> None:
     """Run the command and exit with its status."""
+    _Group.hears = hears
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -56,14 +57,25 @@ class _Interrupted(Exception):
 
 
 class _Pool(click.Group):
-    """The group; what interrupts a command leaves it as an exception of ours."""
+    """The group; what interrupts a command leaves it as an exception of ours.
+
+    `hears`: outside a command an interrupt ends the process (`streams.cli.main`).
+    """
+
+    hears = False
 
     def invoke(self, context: click.Context) -> object:
         """See `Group`."""
+        outside = signal.getsignal(signal.SIGINT)
         try:
+            if self.hears:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
             return super().invoke(context)
         except KeyboardInterrupt:
             raise _Interrupted from None
+        finally:
+            if self.hears:
+                signal.signal(signal.SIGINT, outside)
 
 
 @click.group(
@@ -86,9 +98,10 @@ for _command in _COMMANDS:
     pool.add_command(_command)
 
 
-def run(arguments: Sequence[str]) -> Status:
+def run(arguments: Sequence[str], *, hears: bool = False) -> Status:
     """Run the command and say how it ended; nothing but a status leaves here."""
     session = Session()
+    _Pool.hears = hears
     try:
         _take_any_text()
         ended = pool.main(

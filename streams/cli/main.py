@@ -2,8 +2,9 @@
 
 Not here: the commands, and what becomes of an error (`streams.cli.commands`).
 
-1. The commands take a moment to load. Who is interrupted in that moment is told so in one line,
-   like anybody else: an exception could come up anywhere in a library that is being loaded.
+1. The commands take a moment to load, and click another one to find which is meant. Who is
+   interrupted then is told so in one line, like anybody else: an exception could come up anywhere
+   in a library, or meet click, which prints a blank line. The command itself hears exceptions.
 2. So this module imports nothing but what the interpreter has loaded already.
 3. Once the status stands, an interrupt ends the process without a word.
 """
@@ -27,9 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from streams.cli.commands import run as run_command
 
     try:
-        if hears:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-        status = int(run_command(sys.argv[1:] if arguments is None else arguments))
+        given = sys.argv[1:] if arguments is None else arguments
+        status = int(run_command(given, hears=hears))
     except KeyboardInterrupt:
         _leave()
     if hears:
