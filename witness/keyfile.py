@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -68,17 +69,7 @@ def give_back(file: Path, before: bytes) -> None:
 
 
 def _replace(file: Path, content: bytes) -> None:
-    handle, draft = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.", suffix=".new")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(draft, file)
-        sync(file.parent)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
-        raise
+    _put(file, content, os.replace)
 
 
 def make(file: Path, password_file: Path | None = None) -> None:
@@ -99,17 +90,21 @@ def make(file: Path, password_file: Path | None = None) -> None:
 
 
 def _write_new(file: Path, pem: bytes) -> None:
+    _put(file, pem, os.link)
+
+
+def _put(file: Path, content: bytes, name: Callable[[str, Path], None]) -> None:
     """A draft beside the file, synced, then its name: half a key is never found under it."""
     handle, draft = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.", suffix=".new")
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(pem)
+            stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        os.link(draft, file)
+        name(draft, file)
         sync(file.parent)
     finally:
-        os.unlink(draft)
+        Path(draft).unlink(missing_ok=True)
 
 
 def _first_line(file: Path) -> bytes:

@@ -73,7 +73,7 @@ def _limit(leaf: Node, claim: Claim) -> Failure | None:
 def _borrowing(leaf: Node, claim: Claim, found: list[list[int]]) -> Failure | None:
     """Check 3: who may borrow, and how much."""
     demand = claim.demand
-    if claim.guess or not claim.preemptible:
+    if claim.may_not_borrow:
         for at in claim.asks:
             over = leaf.usage[at] + demand[at] - leaf.guarantee[at]
             if over > 0:
@@ -146,7 +146,7 @@ def never_fits(claim: Claim) -> Failure | None:
             limit = node.limit[at]
             if limit is not None:
                 best = min(best, limit)
-            if node is claim.leaf and (claim.guess or not claim.preemptible):
+            if node is claim.leaf and claim.may_not_borrow:
                 best = min(best, node.guarantee[at])
             if amount > best:
                 return Failure(Reason.NEVER_FITS, node, at, amount - best)

@@ -86,14 +86,15 @@ def stretch_of_tier_0(run: Run) -> None:
     def turn(claim: Claim) -> None:
         if would_borrow(claim):
             return
-        freed = _freed_by(state, claim)
+        freed = _freed_by(state, claim, hosts)
         if freed and first_failure(state, claim) is None:
             _count_as_tried(state, freed, before=claim.arrival)
         attempt(run, claim)
 
     after: int | None = _BEFORE
     while after is not None:
-        after = _turns(run, state.tier0_starved, first, after, turn)
+        hosts = _hosts(state)
+        after = _turns(run, state.tier0_starved, first, after, turn, hosts)
 
 
 def stretch_of_tier_1(run: Run) -> None:
@@ -125,15 +126,19 @@ def stretch_of_tier_1(run: Run) -> None:
 
     after: int | None = _BEFORE
     while after is not None:
-        after = _turns(run, state.starved_leaves, first, after, turn)
+        after = _turns(run, state.starved_leaves, first, after, turn, _hosts(state))
 
 
 def _turns(
-    run: Run, leaves: Iterable[Node], first: _First, after: int, turn: Callable[[Claim], None]
+    run: Run,
+    leaves: Iterable[Node],
+    first: _First,
+    after: int,
+    turn: Callable[[Claim], None],
+    hosts: set[Node],
 ) -> int | None:
     """Give the claims behind an arrival their turns; where to begin anew, or None at the end."""
     state = run.state
-    hosts = _hosts(state)
     for claim in _in_turn(leaves, first, after):
         admissions = state.admissions
         turn(claim)
@@ -166,11 +171,9 @@ def _hosts(state: PoolState) -> set[Node]:
     return {owner.leaf for scope, owner in owners if scope != owner.leaf_id}
 
 
-def _freed_by(state: PoolState, claim: Claim) -> Iterable[Node]:
+def _freed_by(state: PoolState, claim: Claim, hosts: set[Node]) -> Iterable[Node]:
     """The leaves where others may be free of a guard once the claim is admitted."""
-    if not state.active:
-        return ()
-    if claim.leaf in _hosts(state):
+    if claim.leaf in hosts:
         return state.tier0_starved
     return (claim.leaf,) if state.active.get(claim.leaf_id) == claim.id else ()
 

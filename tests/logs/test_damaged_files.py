@@ -250,8 +250,9 @@ async def test_a_read_only_file_system_is_read(tmp_path: Path) -> None:
     """A directory that nobody can write to, not even root, is a log like any other to a reader."""
     unshare = shutil.which("unshare")
     mount = 'mount --bind -o ro "$0" "$0" && mount -o remount,bind,ro "$0"'
-    if unshare is None or subprocess.run([unshare, "-rm", "true"], capture_output=True).returncode:
-        pytest.skip("no mount namespaces here")
+    assert unshare is not None, "install util-linux"
+    tried = subprocess.run([unshare, "-rm", "true"], capture_output=True, text=True)
+    assert tried.returncode == 0, f"mount namespaces are needed here: {tried.stderr}"
     await written(tmp_path / "data", tables=1)
     data = str(tmp_path / "data")
     reading = [sys.executable, "-c", textwrap.dedent(READS), data]
